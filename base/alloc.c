@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 void dt_out_of_memory(size_t bytes)
 {
     fprintf(stderr, "out of memory: cannot allocate %zu bytes\n", bytes);

@@ -7,8 +7,6 @@
 
 #include "base/alloc.h"
 
-#include "base/banned.h"
-
 struct dt_arena_block {
     dt_arena_block *next;
     size_t used, capacity; /* bytes of payload */

@@ -1,6 +1,12 @@
-/* banned: makes using a function that has a safer sibling a compile error. Include it last in a .c file. */
+/* banned: makes using a function that has a safer sibling a compile error. CMakeLists.txt includes it in every C file
+ * before its first line; the headers that declare the functions come before their names are replaced. */
 #ifndef DT_BASE_BANNED_H
 #define DT_BASE_BANNED_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
 
 #define DT_BANNED(func) sorry_##func##_is_banned
 

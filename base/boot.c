@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "base/boot.h"
 
 #include <fcntl.h>
@@ -7,8 +6,6 @@
 #include <unistd.h>
 
 #include "base/error.h"
-
-#include "base/banned.h"
 
 char *dt_boot_id(char *out)
 {

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "base/cgroups.h"
 
 #include <stdio.h>
@@ -6,8 +5,6 @@
 #include <string.h>
 
 #include "base/file.h"
-
-#include "base/banned.h"
 
 #define MAX_BYTES ((size_t)4 << 20) /* of a file in /proc or of a control group */
 

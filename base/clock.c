@@ -1,12 +1,9 @@
-#define _GNU_SOURCE
 #include "base/clock.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <time.h>
-
-#include "base/banned.h"
 
 int64_t dt_clock_wall_ms(void)
 {

@@ -1,12 +1,9 @@
-#define _GNU_SOURCE
 #include "base/crash.h"
 
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "base/banned.h"
 
 static const char *crash_who = "";
 

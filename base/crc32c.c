@@ -1,7 +1,5 @@
 #include "base/crc32c.h"
 
-#include "base/banned.h"
-
 /* Handles four bits at a time: a table of 16 entries needs no initialization, and the records are small. */
 uint32_t dt_crc32c(const void *bytes, size_t length)
 {

@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "base/banned.h"
-
 void dt_csv_add_text(dt_strbuf *out, const char *text)
 {
     bool formula = text[0] != '\0' && strchr("=+-@\t\r", text[0]) != NULL;

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "base/dirs.h"
 
 #include <errno.h>
@@ -10,8 +9,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-
-#include "base/banned.h"
 
 static const struct {
     const char *variable, *below_home;

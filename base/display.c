@@ -5,8 +5,6 @@
 
 #include "base/utf8.h"
 
-#include "base/banned.h"
-
 #define ESC 0x1b
 #define BEL 0x07
 

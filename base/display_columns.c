@@ -1,14 +1,11 @@
 /* display_columns: measures the width of text with wcwidth, in a C.UTF-8 locale that is used for nothing else: the
  * program's locale decides how numbers are written. Without C.UTF-8 every character counts as one column. */
-#define _GNU_SOURCE
 #include <locale.h>
 #include <stdbool.h>
 #include <wchar.h>
 
 #include "base/display.h"
 #include "base/utf8.h"
-
-#include "base/banned.h"
 
 static size_t columns_of(const unsigned char *at, size_t left, size_t *length)
 {

@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "base/banned.h"
-
 static int smallest(int a, int b, int c)
 {
     int least = a < b ? a : b;

@@ -1,7 +1,5 @@
 #include "base/dtype.h"
 
-#include "base/banned.h"
-
 static const struct {
     size_t bytes;
     const char *name;

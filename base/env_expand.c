@@ -1,10 +1,7 @@
-#define _GNU_SOURCE
 #include "base/env_expand.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/banned.h"
 
 static dt_status expand_one(dt_strbuf *out, const char *reference, size_t length, dt_error *err)
 {

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 dt_status dt_error_set(dt_error *err, dt_status code, const char *file, int line, const char *fmt,
                        ...)
 {

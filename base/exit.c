@@ -1,10 +1,7 @@
-#define _GNU_SOURCE
 #include "base/exit.h"
 
 #include <stdio.h>
 #include <string.h>
-
-#include "base/banned.h"
 
 const char *dt_exit_words(char out[DT_EXIT_WORDS_BYTES], int code)
 {

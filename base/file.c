@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "base/file.h"
 
 #include <dirent.h>
@@ -10,8 +9,6 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "base/banned.h"
 
 /* Returns true for the name of a descriptor that this process inherited. Reading from such a
  * pipe ends, since its writer is running or has ended. */

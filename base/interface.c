@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "base/interface.h"
 
 #include <ifaddrs.h>
@@ -6,8 +5,6 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "base/banned.h"
 
 bool dt_interface_name(char out[DT_INTERFACE_SIZE], const char *address)
 {

@@ -6,8 +6,6 @@
 #include "base/file.h"
 #include "base/utf8.h"
 
-#include "base/banned.h"
-
 static dt_status parse(json_t **out, const char *text, size_t length, size_t flags,
                        const char *where, dt_error *err)
 {

@@ -6,8 +6,6 @@
 
 #include "base/json.h"
 
-#include "base/banned.h"
-
 static void add_number(dt_strbuf *out, double value)
 {
     char digits[32];

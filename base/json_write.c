@@ -6,8 +6,6 @@
 #include "base/display.h"
 #include "base/json.h"
 
-#include "base/banned.h"
-
 enum { INDENT = 2, COMPACT = -1 }; /* depth; COMPACT writes neither line breaks nor spaces */
 
 static void write_value(dt_strbuf *out, const json_t *value, int depth);

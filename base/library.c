@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "base/library.h"
 
 #include <dlfcn.h>
@@ -6,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-#include "base/banned.h"
 
 #define PATH_BYTES 4096
 

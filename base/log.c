@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "base/log.h"
 
 #include <fcntl.h>
@@ -11,8 +10,6 @@
 
 #include "base/clock.h"
 #include "base/display.h"
-
-#include "base/banned.h"
 
 static struct {
     char who[64];

@@ -3,8 +3,6 @@
 
 #include "base/metric_kinds.h"
 
-#include "base/banned.h"
-
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static const char *const better_words[] = {"", "lower", "higher"};

@@ -4,8 +4,6 @@
 
 #include "base/metric_doc.h"
 
-#include "base/banned.h"
-
 int main(int argc, char **argv)
 {
     dt_strbuf text;

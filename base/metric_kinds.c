@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "base/banned.h"
-
 /* clang-format off */
 const dt_metric_kind dt_metric_kinds[DT_METRIC_COUNT] = {
     [DT_METRIC_LOSS] = {"loss", "Loss", "", "loss", DT_BETTER_LOW, DT_FROM_STEPS, false,

@@ -8,8 +8,6 @@
 #include "base/alloc.h"
 #include "base/strbuf.h"
 
-#include "base/banned.h"
-
 #define GROUPS_MOST 64 /* groups in all, named or not */
 #define NAME_MOST   64
 

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "base/proc_end.h"
 
 #include <dirent.h>
@@ -11,8 +10,6 @@
 #include "base/file.h"
 #include "base/proc_stat.h"
 #include "base/strbuf.h"
-
-#include "base/banned.h"
 
 #define WORDS_BYTES  ((size_t)4 << 20)
 #define LOOK_SECONDS 0.02

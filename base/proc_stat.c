@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "base/proc_stat.h"
 
 #include <fcntl.h>
@@ -6,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "base/banned.h"
 
 bool dt_proc_stat_read(dt_proc_stat *out, int64_t pid)
 {

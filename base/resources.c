@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "base/resources.h"
 
 #include <errno.h>
@@ -11,8 +10,6 @@
 
 #include "base/cgroups.h"
 #include "base/file.h"
-
-#include "base/banned.h"
 
 int64_t dt_resources_cores(void)
 {

@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "base/banned.h"
-
 bool dt_run_name_is_valid(const char *name)
 {
     static const char letters[] =

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "base/startup.h"
 
 #include <errno.h>
@@ -10,8 +9,6 @@
 #include <unistd.h>
 
 #include "base/exit.h"
-
-#include "base/banned.h"
 
 #define STACK_LEAST ((rlim_t)128 << 10)
 #define STACK_USUAL ((rlim_t)8 << 20)

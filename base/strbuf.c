@@ -7,8 +7,6 @@
 
 #include "base/alloc.h"
 
-#include "base/banned.h"
-
 #define FORMAT_ROOM 64 /* most formatted texts fit into this room, and are formatted only once */
 
 static char empty[1]; /* the data of an unused buffer; never written */

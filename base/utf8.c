@@ -4,8 +4,6 @@
 
 #include "base/error.h"
 
-#include "base/banned.h"
-
 size_t dt_utf8_decode(uint32_t *code, const unsigned char *at, size_t left)
 {
     static const uint32_t smallest[DT_UTF8_MAX + 1] = {0, 0, 0x80, 0x800, 0x10000};

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 dt_status dt_argument_whole(int64_t *out, const char *text, const char *what, int64_t low,
                             int64_t high, dt_error *err)
 {

@@ -6,8 +6,6 @@
 #include "engine/commands.h"
 #include "engine/weights/export.h"
 
-#include "base/banned.h"
-
 static dt_status parse_dtype(dt_dtype *out, const char *text, dt_error *err)
 {
     static const struct {

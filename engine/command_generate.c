@@ -12,8 +12,6 @@
 #include "engine/generate/translate.h"
 #include "engine/generate_arguments.h"
 
-#include "base/banned.h"
-
 #define PROMPT_MOST ((size_t)64 << 20)
 
 typedef struct wanted {

@@ -8,8 +8,6 @@
 #include "engine/commands.h"
 #include "engine/score_arguments.h"
 
-#include "base/banned.h"
-
 #define LINES_MOST ((size_t)1 << 30) /* maximum size of an input file in bytes */
 
 typedef struct wanted {

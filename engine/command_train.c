@@ -12,8 +12,6 @@
 #include "engine/task/task.h"
 #include "engine/train/train.h"
 
-#include "base/banned.h"
-
 static dt_status parse_train(const char **plan, int argc, char **argv, dt_error *err)
 {
     static const struct option options[] = {{"plan", required_argument, NULL, 'p'},

@@ -1,7 +1,5 @@
 #include "engine/config.h"
 
-#include "base/banned.h"
-
 dt_status dt_config_train(dt_model_config *out, const dt_recipe *recipe, int64_t vocab,
                           dt_error *err)
 {

@@ -11,8 +11,6 @@
 #include "base/version.h"
 #include "engine/commands.h"
 
-#include "base/banned.h"
-
 static const char help[] =
     "usage: dtrun-engine train --plan FILE\n"
     "       dtrun-engine generate --checkpoint DIR [--prompt TEXT | --prompt-file FILE]\n"

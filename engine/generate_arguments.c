@@ -6,8 +6,6 @@
 #include "engine/arguments.h"
 #include "engine/generate/continue.h"
 
-#include "base/banned.h"
-
 #define TEMPERATURE_MOST 100
 #define BEAMS_MOST       256
 #define BATCH_MOST       1024

@@ -2,8 +2,6 @@
 
 #include <stdatomic.h>
 
-#include "base/banned.h"
-
 static atomic_int_fast64_t made;
 
 void dt_progress_made(void)

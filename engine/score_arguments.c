@@ -5,8 +5,6 @@
 
 #include "engine/arguments.h"
 
-#include "base/banned.h"
-
 dt_status dt_score_arguments_parse(dt_score_arguments *out, int argc, char **argv, dt_error *err)
 {
     static const struct option options[] = {{"checkpoint", required_argument, NULL, 'c'},

@@ -2,8 +2,6 @@
 
 #include "base/error.h"
 
-#include "base/banned.h"
-
 dt_box dt_box_whole(const int64_t *dim, int ndim)
 {
     dt_box out = {.ndim = ndim};

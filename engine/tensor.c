@@ -1,7 +1,5 @@
 #include "engine/tensor.h"
 
-#include "base/banned.h"
-
 int64_t dt_tensor_elems(const dt_tensor *tensor)
 {
     return dt_tensor_rows(tensor) * dt_tensor_cols(tensor);

@@ -1,5 +1,4 @@
 /* dtrun: lists all commands, and runs the one on the command line. */
-#define _GNU_SOURCE
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,8 +11,6 @@
 #include "runner/cli/suggest.h"
 #include "runner/relay/relay.h"
 #include "runner/sweep/drive.h"
-
-#include "base/banned.h"
 
 /* clang-format off */
 const dt_command *const dt_commands[] = {

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/times.h"
 
 #ifdef DT_TEST_TIMES
@@ -8,8 +7,6 @@
 
 #include "base/error.h"
 #endif
-
-#include "base/banned.h"
 
 static const dt_time_limits limits = {
     .heartbeat_seconds = 2,

@@ -6,8 +6,6 @@
 #include "base/json.h"
 #include "store/store_int.h"
 
-#include "base/banned.h"
-
 /* Points are late after LATE_MS, and after LATE_TIMES the usual time between two points. */
 enum { LATE_MS = 2000, LATE_TIMES = 2 };
 

@@ -8,8 +8,6 @@
 #include "base/boot.h"
 #include "base/clock.h"
 
-#include "base/banned.h"
-
 #define NOW_SLACK_MS 10000
 
 /* Returns true if the time is the present. Other times (in tests) have no counterpart on the boot clock. */

@@ -3,7 +3,6 @@
  * The copy is verified before it gets its final name: SQLite's integrity check, references between tables, and the same
  * number of rows in each table as in the source at the same moment.
  */
-#define _GNU_SOURCE
 #include "store/store_int.h"
 
 #include <errno.h>
@@ -16,8 +15,6 @@
 
 #include "base/file.h"
 #include "base/strbuf.h"
-
-#include "base/banned.h"
 
 static dt_status copy_pages(sqlite3 *source, sqlite3 *target, dt_error *err)
 {

@@ -8,8 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 #define COARSER_MOST 3 /* widens parts by at most this power of two */
 
 typedef struct one {

@@ -9,8 +9,6 @@
 
 #include <math.h>
 
-#include "base/banned.h"
-
 typedef struct reading {
     dt_store *store;
     int64_t series;

@@ -11,8 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/banned.h"
-
 #define CHECKPOINT(X)                                \
     X(dt_store_checkpoint, attempt, "attempt")       \
     X(dt_store_checkpoint, step, "step")             \

@@ -1,8 +1,6 @@
 /* copy: stores a second copy of plan.json and place.json of an attempt. */
 #include "store/store_int.h"
 
-#include "base/banned.h"
-
 dt_status dt_store_plan_set(dt_store *store, const char *run, int64_t attempt, const char *text,
                             dt_error *err)
 {

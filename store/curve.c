@@ -7,8 +7,6 @@
 
 #include <string.h>
 
-#include "base/banned.h"
-
 /* Returns for each attempt, from 1, its last step that counts: the earliest start of a later attempt. */
 static dt_status last_steps_read(dt_store *store, int64_t **out, int64_t *count, int64_t run,
                                  dt_arena *arena, dt_error *err)

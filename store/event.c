@@ -4,8 +4,6 @@
 #include "store/repair.h"
 #include "store/store_int.h"
 
-#include "base/banned.h"
-
 #define EVENT(X)                            \
     X(dt_store_event, attempt, "attempt")   \
     X(dt_store_event, node, "node")         \

@@ -8,8 +8,6 @@
 
 #include <string.h>
 
-#include "base/banned.h"
-
 /* Finds the number of a metric, or adds the metric. */
 static dt_status series_find(dt_store *store, int64_t *series, const char *run, const char *name,
                              dt_error *err)

@@ -3,8 +3,6 @@
 
 #include <math.h>
 
-#include "base/banned.h"
-
 /* Leaves out points that a later attempt undid, as in curve.c. */
 #define NOT_UNDONE                                                  \
     " AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.run = s.run" \

@@ -4,7 +4,6 @@
  * rows of the run are copied from there to the store that is now at the path. Copies all columns of the old file, so
  * that a change of the schema needs no change here.
  */
-#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +12,6 @@
 
 #include "base/strbuf.h"
 #include "store/store_int.h"
-
-#include "base/banned.h"
 
 bool dt_store_is_current(const dt_store *store)
 {

@@ -1,8 +1,6 @@
 /* node: stores the nodes of an attempt, with the acknowledged number of their journals, and its ranks. */
 #include "store/store_int.h"
 
-#include "base/banned.h"
-
 #define NODE(X)                              \
     X(dt_node, node, "node")                 \
     X(dt_node, name, "name")                 \

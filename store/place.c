@@ -3,7 +3,6 @@
  * WAL needs shared memory and locks that work across processes; network and cluster file systems provide both per
  * host only, which damages a store sooner or later.
  */
-#define _GNU_SOURCE
 #include "store/store_int.h"
 
 #include <errno.h>
@@ -15,8 +14,6 @@
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
-
-#include "base/banned.h"
 
 #define FUSE_TYPE 0x65735546UL
 

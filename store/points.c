@@ -11,8 +11,6 @@
 #include "base/alloc.h"
 #include "store/store_int.h"
 
-#include "base/banned.h"
-
 enum {
     CURVES_FIRST = 64,
     POINTS_MOST = 1 << 16, /* in memory */

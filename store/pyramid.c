@@ -11,8 +11,6 @@
 
 #include <math.h>
 
-#include "base/banned.h"
-
 void dt_pile_add(dt_pile *pile, int64_t step, int64_t time_ms, double value)
 {
     bool finite = isfinite(value), first = pile->points == 0;

@@ -5,8 +5,6 @@
  */
 #include "store/store_int.h"
 
-#include "base/banned.h"
-
 typedef struct reader {
     dt_store *store;
     int64_t series, attempt;

@@ -4,15 +4,12 @@
  * written to the file. An authorizer allows only reading tables and calling functions: no PRAGMA, no ATTACH, no
  * extension. The query has a time limit.
  */
-#define _GNU_SOURCE
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "store/sql_views.h"
 #include "store/store_int.h"
-
-#include "base/banned.h"
 
 enum { COLUMNS_MOST = 200, STEPS_BETWEEN = 10000, LENGTH_MOST = 64 << 20 };
 

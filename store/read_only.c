@@ -3,7 +3,6 @@
  * SQLite can read a store with a WAL without writing only if its -shm also exists. Without a WAL no process
  * writes the file, and it is opened as immutable.
  */
-#define _GNU_SOURCE
 #include "store/store_int.h"
 
 #include <stdlib.h>
@@ -14,8 +13,6 @@
 #include "base/alloc.h"
 #include "base/dirs.h"
 #include "base/strbuf.h"
-
-#include "base/banned.h"
 
 static bool has_wal(const char *path)
 {

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "base/banned.h"
-
 enum { VALUES_MOST = 16 };
 
 /* The rows of queries with one column. */

@@ -6,8 +6,6 @@
 
 #include "base/boot.h"
 
-#include "base/banned.h"
-
 typedef struct newest {
     int64_t run, attempt;
     dt_run_state state;

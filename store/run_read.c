@@ -6,8 +6,6 @@
 #include "base/run_name.h"
 #include "base/strbuf.h"
 
-#include "base/banned.h"
-
 #define CANDIDATES_SHOWN 6
 
 #define ENDED_ATTEMPTS_MS                                                    \

@@ -6,8 +6,6 @@
 
 #include "base/boot.h"
 
-#include "base/banned.h"
-
 static const char *const state_names[DT_RUN_STATE_COUNT] = {
     [DT_RUN_QUEUED] = "queued",   [DT_RUN_PREPARING] = "preparing", [DT_RUN_STARTING] = "starting",
     [DT_RUN_RUNNING] = "running", [DT_RUN_STOPPING] = "stopping",   [DT_RUN_FINISHED] = "finished",

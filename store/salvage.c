@@ -13,8 +13,6 @@
 #include "base/strbuf.h"
 #include "base/utf8.h"
 
-#include "base/banned.h"
-
 enum { LONG_TEXT_BYTES = 400 }; /* shorter texts are stored in the page of their row */
 
 typedef struct salvage {

@@ -10,8 +10,6 @@
 
 #include "base/strbuf.h"
 
-#include "base/banned.h"
-
 enum { FOREIGN_BYTES = 300 }; /* objects that are named */
 
 extern const char dt_embedded_schema[];

@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-#include "base/banned.h"
-
 #define ACTIVE "active" /* used in place of a state in MATCHES: a run that has not ended */
 #define MATCHES                                                                       \
     " FROM runs r JOIN attempts a ON a.run = r.run AND a.attempt = r.attempt"         \

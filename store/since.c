@@ -7,8 +7,6 @@
 
 #include <string.h>
 
-#include "base/banned.h"
-
 typedef struct curve_ends {
     int64_t series, first_step, last_step;
     const char *name;

@@ -4,8 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 dt_status dt_sql_fail(dt_store *store, int code, const char *doing, dt_error *err)
 {
     int system_error = sqlite3_system_errno(store->db);

@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "base/banned.h"
-
 /* Formats times as dt_clock_iso does: they sort as text, and SQLite's date functions accept them. */
 #define TIME(ms) "strftime('%Y-%m-%dT%H:%M:%fZ', " ms " / 1000.0, 'unixepoch')"
 #define FIELD(path) \

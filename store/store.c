@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "store/store_int.h"
 
 #include <errno.h>
@@ -12,8 +11,6 @@
 #include "base/clock.h"
 #include "base/dirs.h"
 #include "base/strbuf.h"
-
-#include "base/banned.h"
 
 /* Switches the file to WAL. Several processes may do this with a new store at once: in all but
  * one the statement fails at once, without the busy handler, and is retried. */

@@ -1,8 +1,6 @@
 /* verify: checks the integrity of the file, and that its rows agree with each other. */
 #include "store/store_int.h"
 
-#include "base/banned.h"
-
 /* SQLite's integrity check, and rows whose foreign keys point at nothing. */
 static const char of_file[] =
     "SELECT replace(integrity_check, '*** in database main ***' || char(10), '')"

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "web/access.h"
 
 #include <errno.h>
@@ -11,8 +10,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-
-#include "base/banned.h"
 
 enum { TRIES = 3 };
 

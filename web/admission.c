@@ -1,12 +1,9 @@
-#define _GNU_SOURCE
 #include "web/admission.h"
 
 #include <string.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
-
-#include "base/banned.h"
 
 enum {
     CLIENTS = DT_WEB_CLIENTS_MAX * 2,

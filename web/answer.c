@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "web/answer.h"
 
 #include <ctype.h>
@@ -13,8 +12,6 @@
 #include "web/respond.h"
 #include "web/routes.h"
 #include "web/run_json.h"
-
-#include "base/banned.h"
 
 static int http_status(dt_status st)
 {

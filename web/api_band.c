@@ -8,8 +8,6 @@
 
 #include "base/alloc.h"
 
-#include "base/banned.h"
-
 #define BUCKETS_DEFAULT 1000
 #define BUCKETS_MOST    2000
 

@@ -1,5 +1,4 @@
 /* api_csv: streams the points of runs as a CSV file, as written by `dtrun export --to csv`, block by block. */
-#define _GNU_SOURCE
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +9,6 @@
 #include "base/csv.h"
 #include "web/request.h"
 #include "web/requested_runs.h"
-
-#include "base/banned.h"
 
 #define BLOCK_POINTS 512
 

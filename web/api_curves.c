@@ -6,8 +6,6 @@
 
 #include "base/alloc.h"
 
-#include "base/banned.h"
-
 #define BUCKETS_MOST 2000
 
 typedef struct bucket_stream {

@@ -1,13 +1,10 @@
 /* api_history: serves the checkpoints and the events of a run. */
-#define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "web/request.h"
 #include "web/run_json.h"
-
-#include "base/banned.h"
 
 #define EVENTS_DEFAULT 200
 #define EVENTS_MOST    1000

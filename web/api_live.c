@@ -4,7 +4,6 @@
  *   event: news   what is new since the previous cursor
  *   :             a keep-alive comment, so that both ends notice a lost connection
  */
-#define _GNU_SOURCE
 #include <microhttpd.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -15,8 +14,6 @@
 #include "web/live.h"
 #include "web/request.h"
 #include "web/requested_runs.h"
-
-#include "base/banned.h"
 
 #define BEAT_SECONDS  10.0 /* interval of keep-alive comments */
 #define LOOK_SECONDS  2.0  /* interval of checking whether the client has disconnected */

@@ -9,8 +9,6 @@
 
 #include "base/alloc.h"
 
-#include "base/banned.h"
-
 #define LINES_DEFAULT 200
 #define LINES_MOST    5000
 #define RANKS_MOST    65536

@@ -13,8 +13,6 @@
 
 #include "base/alloc.h"
 
-#include "base/banned.h"
-
 #define POINTS_DEFAULT 1000
 #define POINTS_MOST    100000
 #define BLOCK_POINTS   1024

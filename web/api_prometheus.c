@@ -9,8 +9,6 @@
 #include "web/request.h"
 #include "web/run_json.h"
 
-#include "base/banned.h"
-
 #define RUNS_MOST 1000
 
 typedef struct active_run {

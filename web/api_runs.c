@@ -1,5 +1,4 @@
 /* api_runs: serves the list of runs, one run with its attempts and ranks, its recipe, and the health check. */
-#define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,8 +7,6 @@
 #include "web/run_json.h"
 
 #include "base/alloc.h"
-
-#include "base/banned.h"
 
 #define RUNS_MOST 1000
 

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "web/command.h"
 
 #include <errno.h>
@@ -17,8 +16,6 @@
 #include "base/clock.h"
 #include "base/startup.h"
 #include "web/request.h"
-
-#include "base/banned.h"
 
 #define RUNNING_MOST 8
 #define WORDS_MOST   128

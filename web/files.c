@@ -4,8 +4,6 @@
 
 #include "web/request.h"
 
-#include "base/banned.h"
-
 #define EMBEDDED(name) extern const char dt_embedded_##name[], dt_embedded_##name##_end[]
 EMBEDDED(runs_html);
 EMBEDDED(run_html);

@@ -5,8 +5,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/banned.h"
-
 /* Returns true for a name of this machine with the server's port; the port may be missing if it is 80. */
 static bool host_is_ours(const char *host, int port, const char *address)
 {

@@ -5,8 +5,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/banned.h"
-
 const dt_web_head_fault dt_web_nul_in_uri = {400, "the address holds a NUL byte"};
 
 static const dt_web_head_fault too_long = {414, "the address is longer than 32768 bytes"},

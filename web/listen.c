@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "web/listen.h"
 
 #include <arpa/inet.h>
@@ -11,8 +10,6 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-#include "base/banned.h"
 
 #define BACKLOG 512 /* connections that wait in the kernel while the server is full */
 

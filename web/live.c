@@ -1,11 +1,8 @@
-#define _GNU_SOURCE
 #include "web/live.h"
 
 #include <math.h>
 #include <string.h>
 #include <time.h>
-
-#include "base/banned.h"
 
 #define LOOK_SECONDS 0.5 /* interval of checking the store for changes while there are followers */
 #define BLIND_SECONDS \

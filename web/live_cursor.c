@@ -7,8 +7,6 @@
 
 #include "base/alloc.h"
 
-#include "base/banned.h"
-
 #define SERIES_MOST 4096
 
 uint64_t dt_web_cursor_store(const char *path)

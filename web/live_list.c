@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +9,6 @@
 #include "web/live_cursor.h"
 #include "web/request.h"
 #include "web/run_json.h"
-
-#include "base/banned.h"
 
 /* The pause before a list is read again is this multiple of its reading time, so that reading
  * uses at most 5 % of a core. */

@@ -1,7 +1,6 @@
 /* live_news: reads what is new of a run after a cursor, as one event: points, events, log lines
  * and, if it changed, the state of the run. One event with one cursor: the client has received
  * all of it or nothing. */
-#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +12,6 @@
 #include "web/log_tail.h"
 #include "web/request.h"
 #include "web/run_json.h"
-
-#include "base/banned.h"
 
 #define POINTS_MOST 4096 /* per event; the rest follows at once */
 #define EVENTS_MOST 200

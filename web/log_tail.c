@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "web/log_tail.h"
 
 #include <errno.h>
@@ -6,8 +5,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "base/banned.h"
 
 #define BLOCK_BYTES 16384
 

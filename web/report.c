@@ -7,8 +7,6 @@
 #include "web/routes.h"
 #include "web/run_json.h"
 
-#include "base/banned.h"
-
 #define BUCKETS      "1000"
 #define BUCKETS_FEW  "250" /* for runs with many metrics */
 #define METRICS_MANY 24

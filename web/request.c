@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 #define JSON_TYPE "application/json; charset=utf-8"
 
 void dt_web_reply_stream(dt_web_reply *reply,

@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "base/banned.h"
-
 /* Adds the runs of a list like "a,b,last" to the ids, each once. */
 static dt_status named(const char **ids, int64_t *count, dt_web_request *request, const char *list,
                        dt_arena *arena, dt_error *err)

@@ -7,8 +7,6 @@
 #include "base/alloc.h"
 #include "base/log.h"
 
-#include "base/banned.h"
-
 static const struct {
     const char *name, *value;
 } headers[] = {

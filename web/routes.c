@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "base/banned.h"
-
 static const dt_web_route routes[] = {
     /* pages, and the JSON routes of the same data */
     {"/", dt_web_file, "runs.html", DT_WEB_NO_STORE, DT_WEB_PAGE},

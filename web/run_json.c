@@ -7,8 +7,6 @@
 #include "base/display.h"
 #include "store/activity.h"
 
-#include "base/banned.h"
-
 json_t *dt_web_text_json(const char *bytes, size_t length)
 {
     dt_strbuf text;

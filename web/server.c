@@ -6,7 +6,6 @@
  * connections are accepted (admission.h), and never waits for another thread.
  * Each connection has its own thread, so that a client that sends or reads slowly delays only itself.
  */
-#define _GNU_SOURCE
 #include "web/server.h"
 
 #include <errno.h>
@@ -25,8 +24,6 @@
 #include "base/log.h"
 #include "web/answer.h"
 #include "web/respond.h"
-
-#include "base/banned.h"
 
 #define THREAD_STACK_BYTES ((size_t)512 << 10)
 #define REQUEST_BYTES      ((size_t)128 << 10) /* a head and its parsed entries: head.h; else 431 */

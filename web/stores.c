@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "web/stores.h"
 
 #include <stdlib.h>
@@ -7,8 +6,6 @@
 #include <time.h>
 
 #include "base/alloc.h"
-
-#include "base/banned.h"
 
 #define WAIT_SECONDS 10 /* time limit for a free handle; then the answer is 503 */
 

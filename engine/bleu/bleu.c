@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 /* The words of both sides, concatenated: those below `first` are the translation's. */
 typedef struct sides {
     uint32_t *word; /* [count]: equal words have equal numbers */

@@ -5,8 +5,6 @@
 
 #include "base/utf8.h"
 
-#include "base/banned.h"
-
 static const char *const names[] = {
     [DT_BLEU_WORDS_13A] = "13a", [DT_BLEU_WORDS_NONE] = "none", [DT_BLEU_WORDS_CHAR] = "char"};
 

@@ -6,8 +6,6 @@
 #include "base/clock.h"
 #include "engine/progress.h"
 
-#include "base/banned.h"
-
 #define WAITS 16 /* maximum number of concurrent waits; more are not reported */
 
 /* A slot for one wait. turn: odd during the wait. A thread takes a slot by making turn odd; a

@@ -3,7 +3,6 @@
  * A channel has two locks. `write_lock` keeps lines intact. `lock` guards the answers: the reader
  * thread stores them, a waiting rendezvous removes its own.
  */
-#define _GNU_SOURCE
 #include "engine/channel/events.h"
 
 #include <errno.h>
@@ -22,8 +21,6 @@
 #include "base/log.h"
 #include "engine/channel/activity.h"
 #include "engine/channel/stop.h"
-
-#include "base/banned.h"
 
 #define STOP_LOOK_SECONDS 0.2 /* interval of checks for a stop during a rendezvous */
 

@@ -1,10 +1,7 @@
-#define _GNU_SOURCE
 #include "engine/channel/stop.h"
 
 #include <signal.h>
 #include <stddef.h>
-
-#include "base/banned.h"
 
 void dt_stop_block(void)
 {

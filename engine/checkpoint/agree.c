@@ -1,7 +1,5 @@
 #include "engine/checkpoint/agree.h"
 
-#include "base/banned.h"
-
 dt_status dt_checkpoint_agree(dt_comm *comm, dt_status mine, const char *doing, dt_error *err)
 {
     /* number of failed ranks; sum of their ranks, which names the rank if there is only one */

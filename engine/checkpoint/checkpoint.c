@@ -1,5 +1,4 @@
 /* checkpoint: opens a checkpoint, and has what every reader needs. */
-#define _GNU_SOURCE
 #include "engine/checkpoint/checkpoint_int.h"
 
 #include <errno.h>
@@ -11,8 +10,6 @@
 #include "base/file.h"
 #include "engine/checkpoint/digest.h"
 #include "engine/checkpoint/name.h"
-
-#include "base/banned.h"
 
 static const char *path_in(dt_checkpoint *checkpoint, const char *name)
 {

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "engine/checkpoint/copy.h"
 
 #include <errno.h>
@@ -14,8 +13,6 @@
 #include "engine/checkpoint/checkpoint_int.h"
 #include "engine/checkpoint/digest.h"
 #include "engine/checkpoint/name.h"
-
-#include "base/banned.h"
 
 static dt_status copy_bytes(const char *from, const char *to, dt_error *err)
 {

@@ -3,8 +3,6 @@
 #include <stdio.h>
 #include <xxhash.h>
 
-#include "base/banned.h"
-
 /* Only this file knows xxHash: a dt_digest is an XXH3_state_t by another name. */
 
 dt_status dt_digest_new(dt_digest **out, dt_error *err)

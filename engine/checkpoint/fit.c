@@ -8,8 +8,6 @@
 #include "engine/data/data.h"
 #include "recipes/fields/fields.h"
 
-#include "base/banned.h"
-
 /* Moments are only compatible within an optimizer family; an optimizer without moments can resume
  * from any. `model` is the checkpoint's. */
 static dt_status check_optimizer(const dt_checkpoint *checkpoint, const dt_model *model,

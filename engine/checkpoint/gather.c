@@ -1,7 +1,5 @@
 #include "engine/checkpoint/checkpoint_int.h"
 
-#include "base/banned.h"
-
 dt_status dt_checkpoint_gather(json_t **all, const json_t *mine, bool wanted, dt_comm *comm,
                                dt_error *err)
 {

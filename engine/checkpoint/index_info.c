@@ -4,8 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 static const struct {
     const char *name;
     unsigned flag;

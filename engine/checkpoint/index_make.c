@@ -1,7 +1,5 @@
 #include "engine/checkpoint/index.h"
 
-#include "base/banned.h"
-
 static json_t *tensor_make(const dt_param *param)
 {
     dt_checkpoint_shape shape = dt_checkpoint_shape_of(param);

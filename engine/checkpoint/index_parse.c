@@ -6,8 +6,6 @@
 
 #include "engine/checkpoint/digest.h"
 
-#include "base/banned.h"
-
 const char *dt_checkpoint_kind_name(int kind)
 {
     return kind == DT_CHECKPOINT_VALUE ? "value"

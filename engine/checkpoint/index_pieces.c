@@ -4,8 +4,6 @@
 
 #include "engine/checkpoint/index.h"
 
-#include "base/banned.h"
-
 /* Boxes are compared pairwise; the limit bounds the time for a malicious document. */
 #define MAX_BOXES 1024
 

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "engine/checkpoint/io_int.h"
 
 #include <errno.h>
@@ -7,8 +6,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "base/banned.h"
 
 static int system_make_dir(void *self, const char *path, mode_t mode)
 {

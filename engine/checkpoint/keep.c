@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "engine/checkpoint/checkpoint_int.h"
 
 #include <errno.h>
@@ -7,8 +6,6 @@
 #include <unistd.h>
 
 #include "engine/checkpoint/list.h"
-
-#include "base/banned.h"
 
 /* Entries are newest first; stays[i] and is_best[i] belong to entries[i]. */
 typedef struct pruning {

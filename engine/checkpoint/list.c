@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "engine/checkpoint/list.h"
 
 #include <dirent.h>
@@ -8,8 +7,6 @@
 
 #include "base/file.h"
 #include "engine/checkpoint/checkpoint_int.h"
-
-#include "base/banned.h"
 
 static int newest_first(const void *a, const void *b)
 {

@@ -6,8 +6,6 @@
 #include "engine/checkpoint/agree.h"
 #include "engine/checkpoint/checkpoint_int.h"
 
-#include "base/banned.h"
-
 #define WINDOW_ELEMS ((int64_t)1 << 18) /* size of the read buffer: 1 MiB */
 
 /* A read buffer. Rows of a box can be short, so nearby rows are read together. */

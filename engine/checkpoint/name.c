@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 void dt_checkpoint_name_format(char *out, const dt_checkpoint_name *name)
 {
     char copy[24] = "";

@@ -3,8 +3,6 @@
 #include "base/log.h"
 #include "engine/checkpoint/list.h"
 
-#include "base/banned.h"
-
 static dt_status verify(const char *path, dt_error *err)
 {
     dt_status st = DT_OK;

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "engine/checkpoint/part.h"
 
 #include <errno.h>
@@ -10,8 +9,6 @@
 
 #include "engine/checkpoint/digest.h"
 #include "engine/checkpoint/read_at.h"
-
-#include "base/banned.h"
 
 #define BLOCK_BYTES ((size_t)1 << 20)
 

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "engine/checkpoint/read_at.h"
 
 #include <errno.h>
@@ -6,8 +5,6 @@
 #include <unistd.h>
 
 #include "engine/progress.h"
-
-#include "base/banned.h"
 
 dt_status dt_checkpoint_read_at(void *out, size_t length, int fd, int64_t at_bytes,
                                 const char *where, dt_error *err)

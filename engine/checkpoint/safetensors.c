@@ -5,8 +5,6 @@
 
 #include "engine/checkpoint/read_at.h"
 
-#include "base/banned.h"
-
 #define LENGTH_BYTES 8
 
 /* The format's types that have whole bytes. */

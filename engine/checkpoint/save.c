@@ -23,8 +23,6 @@
 #include "engine/checkpoint/name.h"
 #include "engine/checkpoint/sink.h"
 
-#include "base/banned.h"
-
 #define MAX_COPIES 1000
 
 typedef struct save {

@@ -1,7 +1,5 @@
 #include "engine/checkpoint/shape.h"
 
-#include "base/banned.h"
-
 _Static_assert(DT_BOX_DIMS == DT_PARAM_DIMS, "a box has the dimensions of its parameter");
 
 dt_checkpoint_shape dt_checkpoint_shape_of(const dt_param *param)

@@ -5,8 +5,6 @@
 #include "engine/checkpoint/safetensors.h"
 #include "engine/checkpoint/sink.h"
 
-#include "base/banned.h"
-
 /* A file being written; everything is borrowed. */
 typedef struct shard {
     const dt_model *model;

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "engine/checkpoint/sink.h"
 
 #include <errno.h>
@@ -9,8 +8,6 @@
 #include <sys/vfs.h>
 
 #include "engine/progress.h"
-
-#include "base/banned.h"
 
 #define BLOCK_BYTES ((size_t)1 << 20) /* digested and collected while in the processor's cache */
 /* O_DIRECT: address, length and offset must be multiples of this */

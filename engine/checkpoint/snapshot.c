@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "engine/checkpoint/snapshot.h"
 
 #include <stdlib.h>
@@ -7,8 +6,6 @@
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
-
-#include "base/banned.h"
 
 #define KINDS       DT_STATE_KINDS
 #define ALIGN_ELEMS 16                /* alignment of each piece: 64 bytes */

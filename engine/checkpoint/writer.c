@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "engine/checkpoint/writer.h"
 
 #include <pthread.h>
@@ -11,8 +10,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/checkpoint/snapshot.h"
-
-#include "base/banned.h"
 
 #define LOWEST_PRIORITY 19
 

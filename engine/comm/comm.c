@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "base/banned.h"
-
 void dt_comm_close(dt_comm *comm)
 {
     if (comm->close != NULL)

@@ -2,8 +2,6 @@
 
 #include "base/error.h"
 
-#include "base/banned.h"
-
 const char *dt_mesh_axis_name(dt_mesh_axis axis)
 {
     static const char *const names[DT_MESH_AXES] = {

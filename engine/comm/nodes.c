@@ -20,8 +20,6 @@
 
 #include "engine/comm/comm_int.h"
 
-#include "base/banned.h"
-
 typedef struct nodes_state {
     dt_comm local, across;
     int64_t rank, node, node_count;

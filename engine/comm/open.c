@@ -7,8 +7,6 @@
 #include "base/log.h"
 #include "engine/comm/comm_int.h"
 
-#include "base/banned.h"
-
 #ifdef DT_HAVE_GLOO
 static dt_status open_gloo_for_all(dt_comm *out, const dt_comm_setup *setup, dt_error *err)
 {

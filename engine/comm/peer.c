@@ -4,8 +4,6 @@
 
 #include "base/proc_stat.h"
 
-#include "base/banned.h"
-
 dt_status dt_peer_self(dt_peer *out, dt_error *err)
 {
     dt_proc_stat stat;

@@ -3,8 +3,6 @@
 
 #include "engine/comm/comm_int.h"
 
-#include "base/banned.h"
-
 static dt_status self_all_reduce(dt_comm *comm, void *data, int64_t elems, dt_dtype dtype,
                                  dt_error *err)
 {

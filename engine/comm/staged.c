@@ -7,8 +7,6 @@
 #include "engine/comm/nccl/nccl.h"
 #include "engine/device/queue.h"
 
-#include "base/banned.h"
-
 /* Large enough that a piece's latency is negligible, small compared with a rank's memory. */
 #define PIECE_BYTES ((int64_t)16 << 20)
 

@@ -5,8 +5,6 @@
 #include "base/error.h"
 #include "engine/ops/cpu/half_int.h"
 
-#include "base/banned.h"
-
 /* Elements summed at once: the partial sum and the next operand fit into the first-level cache. */
 #define BLOCK 1024
 

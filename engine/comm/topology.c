@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "engine/comm/topology.h"
 
 #include <errno.h>
@@ -13,8 +12,6 @@
 #include "base/log.h"
 #include "engine/channel/events.h"
 #include "engine/comm/comm_int.h"
-
-#include "base/banned.h"
 
 /* --- exchange between all ranks */
 

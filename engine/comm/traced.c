@@ -6,8 +6,6 @@
 #include "engine/channel/activity.h"
 #include "engine/comm/comm_int.h"
 
-#include "base/banned.h"
-
 typedef struct traced {
     dt_comm inner;
     const char *name;

@@ -1,12 +1,9 @@
-#define _GNU_SOURCE
 #include "engine/data/bin.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "base/banned.h"
 
 static const struct {
     int32_t magic, version;

@@ -1,7 +1,5 @@
 #include "engine/data/budget.h"
 
-#include "base/banned.h"
-
 /* Steps from position `at` to the end of the epochs; negative if `at` is past it. */
 static int64_t rest_steps(const dt_sampler *sampler, int64_t epochs, int64_t step_samples,
                           const dt_budget_place *at)

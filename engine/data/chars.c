@@ -1,7 +1,5 @@
 #include "engine/data/chars.h"
 
-#include "base/banned.h"
-
 void dt_char_set_add(dt_char_set *set, uint32_t code)
 {
     set->bits[code / 64] |= (uint64_t)1 << (code % 64);

@@ -8,8 +8,6 @@
 #include "engine/data/documents.h"
 #include "engine/data/text.h"
 
-#include "base/banned.h"
-
 #define SMALL_BYTES ((int64_t)64 << 20) /* total size of small data: read within a second */
 #define PEEK_BYTES  ((size_t)1 << 20)   /* bytes read of each file of large data */
 

@@ -9,8 +9,6 @@
 #include "engine/data/tokenizer_int.h"
 #include "recipes/architecture/architecture.h"
 
-#include "base/banned.h"
-
 /* Ids of a stream that are checked before training starts, which takes a tenth of a second. The
  * rest are checked when they are drawn. */
 #define CHECKED_TOKENS ((int64_t)1 << 26)

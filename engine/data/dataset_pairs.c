@@ -5,8 +5,6 @@
 #include "engine/data/dataset_int.h"
 #include "engine/data/tokenizer_int.h"
 
-#include "base/banned.h"
-
 static dt_status open_file(dt_sentences *out, const dt_data_files *files, const char *field,
                            dt_error *err)
 {

@@ -2,8 +2,6 @@
 #include "engine/data/dataset_int.h"
 #include "engine/data/tokenizer_int.h"
 
-#include "base/banned.h"
-
 static dt_status refuse_empty(const char *field, const dt_data_files *files, dt_error *err)
 {
     return DT_FAIL(err, DT_ERR_RECIPE,

@@ -5,8 +5,6 @@
 #include "engine/data/dataset_int.h"
 #include "engine/data/text.h"
 
-#include "base/banned.h"
-
 static dt_status map_texts(dt_token_stream *out, const dt_data_files *files, dt_error *err)
 {
     dt_status st = DT_OK;

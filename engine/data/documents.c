@@ -1,7 +1,5 @@
 #include "engine/data/documents.h"
 
-#include "base/banned.h"
-
 dt_status dt_documents_end(int32_t *out, const dt_recipe *recipe, const dt_tokenizer *tokenizer,
                            int64_t vocab, dt_error *err)
 {

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "engine/data/files.h"
 
 #include <errno.h>
@@ -11,8 +10,6 @@
 
 #include "engine/data/bin.h"
 #include "recipes/foreign/databin.h"
-
-#include "base/banned.h"
 
 const char *dt_tokens_kind_name(dt_tokens_kind kind)
 {

@@ -8,8 +8,6 @@
 #include "engine/data/dataset_int.h"
 #include "engine/data/mapping.h"
 
-#include "base/banned.h"
-
 #define WINDOW_BYTES ((int64_t)64 << 10)
 #define LEAST_BYTES  (2 * WINDOW_BYTES) /* room for the first window and the last */
 #define HEX_SIZE     33

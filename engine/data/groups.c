@@ -5,8 +5,6 @@
 
 #include "engine/data/shuffle.h"
 
-#include "base/banned.h"
-
 /* --- making groups */
 
 static int64_t longer(const dt_sentences *sentences, int64_t pair)

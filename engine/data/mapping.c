@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "engine/data/mapping.h"
 
 #include <errno.h>
@@ -8,8 +7,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "base/banned.h"
 
 dt_status dt_mapping_open(dt_mapping *out, const char *path, dt_error *err)
 {

@@ -4,8 +4,6 @@
 
 #include "recipes/architecture/architecture.h"
 
-#include "base/banned.h"
-
 #define MAGIC       "\x93NUMPY"
 #define MAGIC_BYTES 6
 #define WORD_SIZE   32 /* buffer size of a header string, with its NUL */

@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 #define AT_ONCE ((int64_t)1 << 14) /* tokens read from the stream at once */
 
 typedef struct packing {

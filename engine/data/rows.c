@@ -7,8 +7,6 @@
 
 #include "engine/data/rows_int.h"
 
-#include "base/banned.h"
-
 void dt_rows_init(dt_rows *out, const dt_recipe *recipe)
 {
     *out = (dt_rows){.inputs = recipe->model.inputs,

@@ -4,8 +4,6 @@
 
 #include "engine/data/rows_int.h"
 
-#include "base/banned.h"
-
 #define FIELD_SIZE 64 /* buffer size of a field; longer than any number */
 #define BOM        "\xef\xbb\xbf"
 

@@ -3,8 +3,6 @@
 #include "engine/data/npy.h"
 #include "engine/data/rows_int.h"
 
-#include "base/banned.h"
-
 bool dt_rows_is_npy(const char *path, const dt_mapping *file)
 {
     size_t length = strlen(path);

@@ -8,8 +8,6 @@
 #include "engine/data/documents.h"
 #include "engine/data/shuffle.h"
 
-#include "base/banned.h"
-
 /* Number of possible offsets of an epoch's first sequence: T, or fewer if no sequence would be
  * left. */
 static int64_t shifts(const dt_sampler *sampler)

@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "base/banned.h"
-
 enum { HEAD_BYTES = 64, WIDTH_AT = 32, VERSION = 1 };
 
 static const char magic[] = "DTPAIRS";

@@ -1,7 +1,5 @@
 #include "engine/data/shuffle.h"
 
-#include "base/banned.h"
-
 dt_philox_key dt_shuffle_key(uint64_t seed, int64_t epoch, dt_draw_kind what)
 {
     dt_philox_key key = {

@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 #define VERSION 1
 
 /* --- the file */

@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 dt_status dt_token_stream_init(dt_token_stream *out, int64_t pieces, dt_error *err)
 {
     memset(out, 0, sizeof(*out));

@@ -5,8 +5,6 @@
 
 #include "engine/progress.h"
 
-#include "base/banned.h"
-
 /* Reports progress once per MiB. */
 static inline void tell_progress(size_t at, size_t used)
 {

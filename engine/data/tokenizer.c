@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 static const char *const kind_names[] = {
     [DT_TOKENIZER_CHAR] = "char", [DT_TOKENIZER_BYTE] = "byte", [DT_TOKENIZER_IDS] = "ids",
     [DT_TOKENIZER_ROWS] = "rows", [DT_TOKENIZER_BPE] = "bpe",   [DT_TOKENIZER_PAIRS] = "pairs"};

@@ -10,8 +10,6 @@
 #include "base/file.h"
 #include "engine/data/tokenizer_int.h"
 
-#include "base/banned.h"
-
 static void digest(char *hex, const char *bytes, size_t length)
 {
     XXH128_canonical_t canonical;

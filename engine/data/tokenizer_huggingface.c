@@ -4,8 +4,6 @@
 #include "engine/data/tokenizer_int.h"
 #include "engine/tokens/write.h"
 
-#include "base/banned.h"
-
 enum { UTF8_MOST = 4 };
 
 /* Append a token as a JSON key with its id. Not through jansson, which does not allow U+0000 in a

@@ -1,7 +1,5 @@
 #include "engine/data/dataset_int.h"
 
-#include "base/banned.h"
-
 /* The last token is only used as a target. */
 int64_t dt_validation_count(const dt_dataset *dataset, int64_t tokens)
 {

@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "base/banned.h"
-
 void dt_device_close(dt_device *device)
 {
     if (device->close != NULL)

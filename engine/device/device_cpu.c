@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include <errno.h>
 #include <omp.h>
 #include <stdio.h>
@@ -12,8 +11,6 @@
 #include "engine/ops/cpu/cpu_int.h"
 #include "engine/ops/cpu/isa.h"
 #include "engine/ops/cpu/product.h"
-
-#include "base/banned.h"
 
 #define ALIGN        ((size_t)64)
 #define ALIGN_HUGE   ((size_t)2 << 20) /* large blocks use huge pages if available */

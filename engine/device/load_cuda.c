@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,8 +6,6 @@
 
 #include "engine/device/device_cuda.h"
 #include "engine/device/nccl_link.h"
-
-#include "base/banned.h"
 
 #define DIGITS_MAX 4
 

@@ -1,7 +1,5 @@
 #include "engine/device/memory_layout.h"
 
-#include "base/banned.h"
-
 void *dt_layout_take(dt_layout *layout, size_t bytes)
 {
     layout->bytes += (bytes + 63) / 64 * 64; /* round up like the arena does */

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 /* Declarations from nvml.h of the CUDA toolkit, whose interface is stable; 0 is success everywhere. */
 #define LIBRARY            "libnvidia-ml.so.1"
 #define TEMPERATURE_OF_GPU 0u

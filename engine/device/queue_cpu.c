@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "base/banned.h"
-
 static dt_status queue_open(dt_device *device, dt_queue **out, dt_error *err)
 {
     *out = NULL;

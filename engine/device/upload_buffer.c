@@ -4,8 +4,6 @@
 
 #include "engine/device/queue.h"
 
-#include "base/banned.h"
-
 dt_status dt_upload_buffer_open(dt_upload_buffer *out, dt_device *device, size_t bytes,
                                 dt_error *err)
 {

@@ -6,8 +6,6 @@
 #include "base/utf8.h"
 #include "engine/tokens/text_lines.h"
 
-#include "base/banned.h"
-
 typedef struct line {
     const char *prompt;
     size_t length;

@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 /* Pass on the new text that later tokens can no longer change. */
 static dt_status give(const dt_generate_options *options, const dt_text *text, size_t *given,
                       dt_error *err)

@@ -8,8 +8,6 @@
 #include "recipes/fields/fields.h"
 #include "recipes/fields/values.h"
 
-#include "base/banned.h"
-
 static dt_status find_ends(dt_loaded *l, dt_error *err)
 {
     const dt_string_list *ids = &l->recipe.model.end_ids;

@@ -5,8 +5,6 @@
 
 #include "engine/philox.h"
 
-#include "base/banned.h"
-
 static int64_t largest(const float *logits, int64_t vocab)
 {
     int64_t best = 0;

@@ -7,8 +7,6 @@
 #include "engine/generate/loaded.h"
 #include "engine/tokens/text_lines.h"
 
-#include "base/banned.h"
-
 typedef struct scorer {
     dt_loaded from;
     const dt_sides *sides; /* tokenizers of sentence pairs; NULL for texts */

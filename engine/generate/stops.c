@@ -1,11 +1,8 @@
-#define _GNU_SOURCE
 #include "engine/generate/stops.h"
 
 #include <string.h>
 
 #include "base/utf8.h"
-
-#include "base/banned.h"
 
 /* Length of the longest suffix of text that is a prefix of `stop`. */
 static size_t overlap(const char *text, size_t length, const char *stop)

@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 const char *dt_text_end_name(dt_text_end end)
 {
     static const char *const names[] = {[DT_TEXT_TOKENS] = "tokens",

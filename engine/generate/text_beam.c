@@ -5,8 +5,6 @@
 #include "engine/generate/text.h"
 #include "engine/search/beam.h"
 
-#include "base/banned.h"
-
 typedef struct text_search {
     dt_text *text;
     dt_loaded *from;

@@ -9,8 +9,6 @@
 #include "engine/tokens/text_lines.h"
 #include "recipes/architecture/translations.h"
 
-#include "base/banned.h"
-
 typedef struct line {
     size_t first, count; /* range of the line in the tokens of all sources */
     char *translation;   /* NULL until it is translated, and after it was given */

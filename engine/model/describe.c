@@ -4,8 +4,6 @@
 
 #include "engine/model/kind.h"
 
-#include "base/banned.h"
-
 void dt_model_make_table(dt_model *model)
 {
     dt_param_table table;

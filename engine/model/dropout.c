@@ -1,8 +1,6 @@
 /* dropout: makes the Philox key of a layer's dropout mask. */
 #include "engine/model/kind.h"
 
-#include "base/banned.h"
-
 dt_philox_key dt_model_dropout_key(const dt_batch *batch, int layer, dt_philox_op op)
 {
     dt_philox_key key = {.seed = batch->seed,

@@ -5,8 +5,6 @@
 #include "engine/model/model.h"
 #include "engine/philox.h"
 
-#include "base/banned.h"
-
 #define TWO_PI      6.283185307179586
 #define ALONE_ELEMS 65536 /* below this, waking threads is not worthwhile */
 

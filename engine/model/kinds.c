@@ -1,7 +1,5 @@
 #include "engine/model/kind.h"
 
-#include "base/banned.h"
-
 #define DECLARE(KIND, name) extern const dt_model_kind dt_##name##_kind;
 #define ROW(KIND, name)     &dt_##name##_kind,
 DT_MODELS(DECLARE)

@@ -2,8 +2,6 @@
 #include "engine/model/kind.h"
 #include "engine/ops/ops.h"
 
-#include "base/banned.h"
-
 dt_tensor dt_layer_term(const dt_model *model, const dt_tensor *y, const dt_tensor *terms)
 {
     dt_tensor term = *y;

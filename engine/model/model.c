@@ -4,8 +4,6 @@
 
 #include "engine/model/kind.h"
 
-#include "base/banned.h"
-
 dt_status dt_model_open(dt_model **out, const dt_model_config *config, dt_device *device,
                         dt_error *err)
 {

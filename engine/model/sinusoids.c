@@ -5,8 +5,6 @@
 
 #include "engine/ops/ops.h"
 
-#include "base/banned.h"
-
 /* Sines in the first half, cosines in the second, as in tensor2tensor and fairseq; Vaswani et al.
  * 2017 interleave the two and divide by h, not h - 1. Frequency and angle are rounded to fp32
  * exactly where fairseq's SinusoidalPositionalEmbedding.get_embedding rounds them: at position 1000

@@ -2,8 +2,6 @@
 
 #include "engine/ops/ops.h"
 
-#include "base/banned.h"
-
 /* Rows first .. first+count of a tensor, as (count, cols); of a 1-D tensor: elements. */
 static dt_tensor slice(const dt_tensor *tensor, int64_t first, int64_t count)
 {

@@ -1,8 +1,6 @@
 #include "engine/model/kind.h"
 #include "engine/progress.h"
 
-#include "base/banned.h"
-
 dt_status dt_model_before_unit(dt_model *model, int unit, bool backward, dt_error *err)
 {
     const dt_model_hooks *hooks = model->hooks;

@@ -2,8 +2,6 @@
  * instead of to the step (Kingma and Ba 2015). */
 #include "engine/optim/optim_int.h"
 
-#include "base/banned.h"
-
 static void factors(dt_optimizer_factors *out, const dt_optimizer_args *args)
 {
     dt_adamw_factors(out, args);

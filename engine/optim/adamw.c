@@ -8,8 +8,6 @@
 
 #include "engine/optim/optim_int.h"
 
-#include "base/banned.h"
-
 void dt_adamw_factors(dt_optimizer_factors *out, const dt_optimizer_args *args)
 {
     const dt_optimizer_options *options = &args->options;

@@ -1,7 +1,5 @@
 #include "engine/optim/clip.h"
 
-#include "base/banned.h"
-
 double dt_clip_factor(double norm, double max_norm)
 {
     double factor;

@@ -14,8 +14,6 @@
 
 #include "engine/optim/optim_int.h"
 
-#include "base/banned.h"
-
 #define NORM_EPS 1e-7
 
 static const double coefficient_a = 3.4445, coefficient_b = -4.7750, coefficient_c = 2.0315;

@@ -1,7 +1,5 @@
 #include "engine/optim/optim_int.h"
 
-#include "base/banned.h"
-
 const dt_optimizer *dt_optimizer_of(dt_optimizer_kind kind)
 {
 #define ROW(KIND, NAME, ...) [DT_OPTIMIZER_##KIND] = &dt_optimizer_##NAME,

@@ -2,8 +2,6 @@
 
 #include <math.h>
 
-#include "base/banned.h"
-
 /* far below the maximum of fp32, in case all gradients stay zero for long */
 #define SCALE_MAX 0x1p60
 

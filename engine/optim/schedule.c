@@ -4,8 +4,6 @@
 
 #include "base/error.h"
 
-#include "base/banned.h"
-
 #define PI 3.14159265358979323846
 
 /* Position in a schedule with periods: period `number` of `length` steps, `done` of which are over. */

@@ -5,8 +5,6 @@
  */
 #include "engine/optim/optim_int.h"
 
-#include "base/banned.h"
-
 static void factors(dt_optimizer_factors *out, const dt_optimizer_args *args)
 {
     *out = (dt_optimizer_factors){

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "engine/program/child.h"
 
 #include <errno.h>
@@ -17,8 +16,6 @@
 #include "base/strbuf.h"
 #include "engine/program/words.h"
 #include "recipes/fields/task_fields.h"
-
-#include "base/banned.h"
 
 #define SECRET "DTRUN_SECRET_"
 

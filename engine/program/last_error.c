@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "engine/program/last_error.h"
 
 #include <stdlib.h>
@@ -7,8 +6,6 @@
 #include "base/alloc.h"
 #include "base/strbuf.h"
 #include "base/utf8.h"
-
-#include "base/banned.h"
 
 #define TRACEBACK  "Traceback (most recent call last):"
 #define IGNORED    "Exception ignored in"

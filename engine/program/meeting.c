@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "engine/program/meeting.h"
 
 #include <errno.h>
@@ -8,8 +7,6 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include "base/banned.h"
 
 #define FIRST_PORT      20000
 #define PORT_STEP       16

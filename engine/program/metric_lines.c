@@ -1,5 +1,4 @@
 /* metric_lines: reads the metrics of one line: JSON objects, a dictionary as Python prints it, or a pattern's groups. */
-#define _GNU_SOURCE
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
@@ -7,8 +6,6 @@
 
 #include "base/clock.h"
 #include "engine/program/metrics_int.h"
-
-#include "base/banned.h"
 
 #define NUMBER_MOST  64
 #define NOT_FINITE   "NaN"

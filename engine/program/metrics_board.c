@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "engine/program/metrics_board.h"
 
 #include <dirent.h>
@@ -13,8 +12,6 @@
 #include "base/log.h"
 #include "engine/program/metrics_int.h"
 #include "recipes/foreign/event_file.h"
-
-#include "base/banned.h"
 
 #define LOOK_SECONDS 5.0
 #define DEPTH_MOST   8

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "engine/program/metrics_file.h"
 
 #include <fcntl.h>
@@ -12,8 +11,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "engine/program/metrics_int.h"
-
-#include "base/banned.h"
 
 #define CHUNK_BYTES 65536
 #define MOST_BYTES  ((int64_t)4 << 20) /* that are read at once: output and signals wait meanwhile */

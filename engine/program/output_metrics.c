@@ -11,8 +11,6 @@
 #include "engine/channel/activity.h"
 #include "engine/program/metrics_int.h"
 
-#include "base/banned.h"
-
 #define LINE_MOST        ((size_t)64 << 10)
 #define NAMES_MOST       256
 #define NAME_MOST        128

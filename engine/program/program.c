@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "engine/program/program.h"
 
 #include <errno.h>
@@ -27,8 +26,6 @@
 #include "engine/program/output_metrics.h"
 #include "engine/program/saves.h"
 #include "engine/program/words.h"
-
-#include "base/banned.h"
 
 #define CHUNK_BYTES     65536
 #define PIECE_BYTES     ((size_t)256 << 10) /* limit of output read at once */

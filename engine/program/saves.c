@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "engine/program/saves.h"
 
 #include <ctype.h>
@@ -19,8 +18,6 @@
 #include "base/strbuf.h"
 #include "base/utf8.h"
 #include "engine/program/words.h"
-
-#include "base/banned.h"
 
 #define STEP             "{step}"
 #define PATHS_MOST       10000

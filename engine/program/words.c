@@ -6,8 +6,6 @@
 #include "base/strbuf.h"
 #include "recipes/fields/task_fields.h"
 
-#include "base/banned.h"
-
 typedef struct replacement {
     const char *name;
     const char *value;

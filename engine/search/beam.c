@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 typedef struct candidate {
     double score; /* sum of log-probabilities */
     int32_t version, token;

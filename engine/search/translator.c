@@ -5,8 +5,6 @@
 
 #include "recipes/architecture/translations.h"
 
-#include "base/banned.h"
-
 /* A sentence being translated. The model keeps each hypothesis in a row, which can differ from its
  * number: a hypothesis that is the first to continue another stays in that one's row, so nothing is
  * copied. */

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "engine/strategy/async_comm.h"
 
 #include <pthread.h>
@@ -7,8 +6,6 @@
 #include <string.h>
 
 #include "engine/device/queue.h"
-
-#include "base/banned.h"
 
 typedef enum job_kind { ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER, BROADCAST } job_kind;
 

@@ -28,8 +28,6 @@
 #include "engine/strategy/replica.h"
 #include "engine/strategy/shard.h"
 
-#include "base/banned.h"
-
 typedef struct ddp_state {
     dt_replica replica;
     dt_device_arena memory;

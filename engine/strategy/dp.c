@@ -29,8 +29,6 @@
 #include "engine/strategy/shard.h"
 #include "engine/strategy/thread_pool.h"
 
-#include "base/banned.h"
-
 /* A replica. The master's model and memory are in the state and the shard instead. */
 typedef struct dp_replica {
     dt_replica replica;

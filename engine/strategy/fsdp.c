@@ -35,8 +35,6 @@
 
 #include "engine/strategy/fsdp_int.h"
 
-#include "base/banned.h"
-
 /* --- hooks that the model calls */
 
 /* The unit that this pass uses after `unit`, which is gathered meanwhile; 0: none. */

@@ -6,8 +6,6 @@
 #include "engine/ops/ops.h"
 #include "engine/strategy/fsdp_int.h"
 
-#include "base/banned.h"
-
 dt_status dt_fsdp_gather_start(dt_strategy_state *state, int unit, dt_error *err)
 {
     dt_fsdp *own = state->own;

@@ -3,8 +3,6 @@
 #include "engine/strategy/fsdp_int.h"
 #include "recipes/cost/traffic.h"
 
-#include "base/banned.h"
-
 int64_t dt_fsdp_unit_elems(const dt_fsdp *own, int unit)
 {
     return own->world_size * own->shard.units[unit].elems;

@@ -10,8 +10,6 @@
 #include "engine/ops/ops.h"
 #include "engine/strategy/fsdp_int.h"
 
-#include "base/banned.h"
-
 /* This rank's part of a unit's gradients, within the whole buffer `grads`. */
 static dt_tensor part_of(const dt_fsdp *own, int unit, void *grads, dt_dtype dtype)
 {

@@ -7,8 +7,6 @@
 #include "engine/device/graph.h"
 #include "engine/progress.h"
 
-#include "base/banned.h"
-
 /* A graph and the break that follows it; the last part has no break. */
 typedef struct part {
     dt_graph *graph; /* NULL: no ops between two breaks */

@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 typedef struct dt_host_mirror_piece {
     float *host, *device_memory; /* both addresses of the piece; equal on the CPU */
     size_t bytes;

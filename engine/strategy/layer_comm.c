@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "base/banned.h"
-
 /* Let the collective start after the ops before it. */
 static dt_status begin(dt_layer_comm *own, dt_error *err)
 {

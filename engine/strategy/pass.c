@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 #define HOOKS_A_UNIT 5 /* before and after a unit, forward and backward; gradients ready */
 
 /* The values that the ops of a pass contain; the addresses of the units follow it. */

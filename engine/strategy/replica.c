@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "base/banned.h"
-
 /* Alignment of the inputs: kernels can read them 16 bytes at a time. */
 #define LINE_BYTES ((size_t)64)
 

@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 #define ALIGN_ELEMS 16 /* parameters and slices start at multiples of this */
 
 dt_status dt_shard_open(dt_shard *out, dt_model *model, const dt_optimizer_options *optimizer,

@@ -10,8 +10,6 @@
 #include "engine/strategy/shard_int.h"
 #include "recipes/cost/matrices.h"
 
-#include "base/banned.h"
-
 static bool is_matrix(const dt_shard_run *run)
 {
     return run->group == DT_GROUP_MATRIX;

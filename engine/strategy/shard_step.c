@@ -1,8 +1,6 @@
 /* shard_step: computes the gradient norm of a rank's slices and runs the optimizer over them. */
 #include "engine/strategy/shard_int.h"
 
-#include "base/banned.h"
-
 #define SLICES_AT_ONCE 64
 
 /* Squares each slice separately, so that they are added in the same order on every device. */

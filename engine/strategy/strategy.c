@@ -2,8 +2,6 @@
 
 #include "recipes/fields/recipe.h"
 
-#include "base/banned.h"
-
 const dt_strategy *dt_strategy_find(int kind)
 {
     static const dt_strategy *const all[] = {

@@ -1,12 +1,9 @@
-#define _GNU_SOURCE
 #include "engine/strategy/thread_pool.h"
 
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/banned.h"
 
 typedef struct member {
     dt_thread_pool *pool;

@@ -5,8 +5,6 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 
-#include "base/banned.h"
-
 /* A byte takes at most six bytes of JSON, so an event stays far below DT_EVENT_MAX_BYTES. */
 #define PIECE_BYTES ((size_t)64 << 10)
 

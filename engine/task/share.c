@@ -5,8 +5,6 @@
 #include "base/alloc.h"
 #include "engine/tokens/text_lines.h"
 
-#include "base/banned.h"
-
 /* A missing part. */
 typedef struct piece {
     int64_t part, weight;

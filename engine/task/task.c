@@ -10,8 +10,6 @@
 #include "engine/task/part.h"
 #include "engine/task/share.h"
 
-#include "base/banned.h"
-
 #define LINES_MOST ((size_t)1 << 30) /* maximum size of an input file in bytes */
 
 typedef struct task {

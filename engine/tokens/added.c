@@ -5,8 +5,6 @@
 
 #include "engine/tokens/unicode.h"
 
-#include "base/banned.h"
-
 static dt_status add_node(int32_t *out, dt_added *added, dt_error *err)
 {
     if (added->count == added->capacity) {

@@ -6,8 +6,6 @@
 #include <immintrin.h>
 #endif
 
-#include "base/banned.h"
-
 #define EACH(byte) ((byte)*0x0101010101010101ull)
 #define TOP        EACH(0x80ull)
 

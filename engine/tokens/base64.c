@@ -1,7 +1,5 @@
 #include "engine/tokens/base64.h"
 
-#include "base/banned.h"
-
 static int digit_of(char c)
 {
     if (c >= 'A' && c <= 'Z')

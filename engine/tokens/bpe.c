@@ -5,8 +5,6 @@
 #include "engine/tokens/bpe_int.h"
 #include "engine/tokens/unicode.h"
 
-#include "base/banned.h"
-
 dt_status dt_bpe_new(dt_bpe **out, dt_error *err)
 {
     dt_bpe *made = calloc(1, sizeof(*made));

@@ -1,8 +1,6 @@
 #include "base/utf8.h"
 #include "engine/tokens/bpe_int.h"
 
-#include "base/banned.h"
-
 static bool stands_for_itself(unsigned byte)
 {
     return (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte != 0xad);

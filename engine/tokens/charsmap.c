@@ -6,8 +6,6 @@
 #include "base/utf8.h"
 #include "engine/tokens/unicode.h"
 
-#include "base/banned.h"
-
 enum { WHOLE_BYTES = 5 }; /* Clusters up to this length, in bytes, are looked up as a whole. */
 
 /* --- the tree, in the layout of darts-clone */

@@ -7,8 +7,6 @@
 #include "engine/tokens/dictionary.h"
 #include "engine/tokens/unicode.h"
 
-#include "base/banned.h"
-
 static const char version_line[] = "#version: ";
 static const char word_end[] = "</w>";
 

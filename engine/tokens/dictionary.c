@@ -7,8 +7,6 @@
 #include "base/utf8.h"
 #include "engine/tokens/unicode.h"
 
-#include "base/banned.h"
-
 static const char overwrite[] = "#fairseq:overwrite";
 static const char *const specials[] = {"<s>", "<pad>", "</s>", "<unk>"};
 

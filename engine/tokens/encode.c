@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 /* encode: turns text into token ids. The text is cut at added tokens and normalized, cut at those added tokens
  * that are searched for after normalization, and split into words. A word becomes tokens by merges (BPE), or as
  * its most probable pieces (Unigram), unless the cache has its tokens.
@@ -10,8 +9,6 @@
 #include "engine/tokens/bpe_int.h"
 #include "engine/tokens/unicode.h"
 #include "engine/tokens/word_cache.h"
-
-#include "base/banned.h"
 
 #define BATCH 64 /* words whose slots are prefetched before the first of them is read, at least */
 

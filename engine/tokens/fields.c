@@ -2,8 +2,6 @@
 
 #include "engine/tokens/bpe_int.h"
 
-#include "base/banned.h"
-
 dt_status dt_bpe_check_keys(const json_t *object, const char *where, const char *const *keys,
                             dt_error *err)
 {

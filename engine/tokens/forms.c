@@ -10,8 +10,6 @@
 #include "base/utf8.h"
 #include "engine/tokens/unicode.h"
 
-#include "base/banned.h"
-
 enum {
     LONGEST = 18, /* code points of the longest decomposition, that of U+FDFA */
     HANGUL_FIRST = 0xac00,

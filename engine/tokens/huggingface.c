@@ -3,8 +3,6 @@
 #include "engine/tokens/bpe_int.h"
 #include "engine/tokens/unicode.h"
 
-#include "base/banned.h"
-
 static bool is_set(const json_t *json, const char *key)
 {
     const json_t *value = json_object_get(json, key);

@@ -2,8 +2,6 @@
 
 #include "engine/tokens/bpe_int.h"
 
-#include "base/banned.h"
-
 static const char where[] = "added_tokens";
 
 typedef struct entry {

@@ -3,8 +3,6 @@
 
 #include "engine/tokens/bpe_int.h"
 
-#include "base/banned.h"
-
 enum { DEEPEST = 8 }; /* nested Sequences, at most */
 
 /* The ids that one step adds to each side of the text. */

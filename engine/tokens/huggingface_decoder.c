@@ -5,8 +5,6 @@
 
 #include "engine/tokens/bpe_int.h"
 
-#include "base/banned.h"
-
 static const char where[] = "decoder";
 
 /* Sets the text that stands for a space in tokens. */

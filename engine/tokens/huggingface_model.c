@@ -3,8 +3,6 @@
 
 #include "engine/tokens/bpe_int.h"
 
-#include "base/banned.h"
-
 static const char where[] = "model";
 
 /* Adds a token; byte-level tokens are converted to the bytes they stand for. A token with a

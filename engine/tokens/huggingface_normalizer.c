@@ -5,8 +5,6 @@
 #include "engine/tokens/base64.h"
 #include "engine/tokens/bpe_int.h"
 
-#include "base/banned.h"
-
 static const char where[] = "normalizer";
 
 /* Reads {"type": "Replace", "pattern": {"String": " "}, "content": "_"}, or {"Regex": " {2,}"},

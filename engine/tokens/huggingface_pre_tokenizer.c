@@ -5,8 +5,6 @@
 
 #include "engine/tokens/bpe_int.h"
 
-#include "base/banned.h"
-
 static const char pre[] = "pre_tokenizer";
 
 static dt_status read_byte_level(dt_bpe *bpe, const json_t *json, bool alone, dt_error *err)

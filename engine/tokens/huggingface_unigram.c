@@ -7,8 +7,6 @@
 
 #include "engine/tokens/bpe_int.h"
 
-#include "base/banned.h"
-
 static const char where[] = "model";
 
 /* --- scores

@@ -6,8 +6,6 @@
 #include "base/utf8.h"
 #include "engine/tokens/unicode.h"
 
-#include "base/banned.h"
-
 static inline uint32_t hash(uint32_t left, uint32_t right)
 {
     uint64_t both = (uint64_t)left << 32 | right;

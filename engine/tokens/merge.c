@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 #define SHORT   48 /* tokens; from here on, a heap is faster than comparing all pairs */
 #define NONE    UINT32_MAX
 #define WINDOW  512 /* tokens */

@@ -5,8 +5,6 @@
 #include "engine/tokens/bpe_int.h"
 #include "engine/tokens/unicode.h"
 
-#include "base/banned.h"
-
 static void replace(dt_strbuf *out, const char *text, size_t length, const char *from,
                     const char *to)
 {

@@ -2,8 +2,6 @@
 
 #include <stdlib.h>
 
-#include "base/banned.h"
-
 dt_status dt_pairs_init(dt_pairs *out, uint64_t count, dt_error *err)
 {
     uint64_t slots = 16;

@@ -6,8 +6,6 @@
 #include "engine/tokens/split_block.h"
 #include "engine/tokens/unicode.h"
 
-#include "base/banned.h"
-
 typedef const unsigned char *place;
 
 #define N3 "\\p{N}{1,3}"

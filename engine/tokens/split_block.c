@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "base/banned.h"
-
 /* The classes of a block without the bytes that are not known. A mask shifted left by one says at
  * each byte what its predecessor is; shifted right by one, what its successor is. */
 typedef struct block {

@@ -6,8 +6,6 @@
 
 #include "engine/tokens/unicode.h"
 
-#include "base/banned.h"
-
 enum { MOST_RANGES = 256 };
 
 /* --- the pattern */

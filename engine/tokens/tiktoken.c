@@ -6,8 +6,6 @@
 #include "engine/tokens/base64.h"
 #include "engine/tokens/bpe_int.h"
 
-#include "base/banned.h"
-
 typedef struct special {
     const char *text;
     int id;

@@ -7,8 +7,6 @@
 #include "base/file.h"
 #include "engine/tokens/bpe_int.h"
 
-#include "base/banned.h"
-
 #define CONFIG_MAX ((size_t)64 << 20) /* a vocabulary of added tokens, and chat templates */
 
 static const char config_name[] = "tokenizer_config.json";

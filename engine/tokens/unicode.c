@@ -2,8 +2,6 @@
 
 #include <utf8proc.h>
 
-#include "base/banned.h"
-
 /* The class of each libutf8proc category. */
 static const uint16_t classes[] = {
     [UTF8PROC_CATEGORY_CN] = DT_CODE_REMAINDER, [UTF8PROC_CATEGORY_LU] = DT_CODE_UPPER,

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 static const double unknown_penalty = 10;
 
 /* --- the tree */

@@ -4,8 +4,6 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "base/banned.h"
-
 #define FIRST_SLOTS ((uint64_t)1 << 10)
 
 dt_status dt_vocab_init(dt_vocab *out, dt_error *err)

@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <xxhash.h>
 
-#include "base/banned.h"
-
 #define LINE      64 /* bytes of a cache line */
 #define LINES     ((size_t)1 << DT_WORD_LINES_LOG)
 #define LONGS_LOG 12

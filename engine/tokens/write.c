@@ -5,8 +5,6 @@
 #include "base/utf8.h"
 #include "engine/tokens/bpe_int.h"
 
-#include "base/banned.h"
-
 /* --- the tokens before training */
 
 static dt_status add_special(dt_bpe_draft *draft, const char *text, dt_error *err)

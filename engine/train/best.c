@@ -2,8 +2,6 @@
 
 #include <math.h>
 
-#include "base/banned.h"
-
 bool dt_best_depends(const dt_best *best, double score)
 {
     return score > best->saving && !(score > best->score);

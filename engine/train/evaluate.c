@@ -4,8 +4,6 @@
 #include "engine/progress.h"
 #include "engine/train/valid_bleu.h"
 
-#include "base/banned.h"
-
 /* Validation passes can contain collectives, so all ranks must stop after the same pass. */
 static dt_status look_for_stop(dt_train_session *session, bool *stopped, dt_error *err)
 {

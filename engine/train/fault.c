@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "engine/train/fault.h"
 
 #include <signal.h>
@@ -8,8 +7,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-
-#include "base/banned.h"
 
 static const char *const names[] = {"kill", "hang", "slow", "full", "flip"};
 

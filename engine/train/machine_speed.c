@@ -5,8 +5,6 @@
 #include "base/clock.h"
 #include "engine/ops/ops.h"
 
-#include "base/banned.h"
-
 #define MEASURE_SECONDS  0.08
 #define MEASURE_MAX_ROWS 1024
 #define CARD_MAX_ROWS    4096 /* fewer rows do not keep a GPU busy */

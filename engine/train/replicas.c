@@ -8,8 +8,6 @@
 #include "engine/device/device_cuda.h"
 #include "engine/ops/cpu/isa.h"
 
-#include "base/banned.h"
-
 enum { PIECE_ELEMS = 1 << 20 }; /* elements copied from a GPU at a time */
 /* hex digits of a digest that are compared: 52 bits, which a double holds exactly */
 #define NUMBER_DIGITS 13

@@ -12,8 +12,6 @@
 #include "engine/train/machine_speed.h"
 #include "engine/train/valid_bleu.h"
 
-#include "base/banned.h"
-
 #define PACE_SECONDS 5.0
 
 static json_int_t as_json(int64_t value)

@@ -2,8 +2,6 @@
 #include "engine/data/budget.h"
 #include "engine/train/session.h"
 
-#include "base/banned.h"
-
 static void inputs_of(const dt_micro_batch *batch, void *out[DT_INPUTS_MAX])
 {
     for (int i = 0; i < DT_INPUTS_MAX; i++)

@@ -12,8 +12,6 @@
 #include "recipes/cost/memory.h"
 #include "recipes/fields/fields.h"
 
-#include "base/banned.h"
-
 /* Timeout of one collective of the writer: the slowest rank writes its part before the others
  * continue. */
 #define WRITER_TIMEOUT_SECONDS 3600.0

@@ -18,8 +18,6 @@
 #include "engine/weights/weights.h"
 #include "recipes/cost/memory.h"
 
-#include "base/banned.h"
-
 /* Open the metrics of the GPU. Failure is not fatal: a run trains without them. */
 static void watch_card(dt_train_session *session)
 {

@@ -9,8 +9,6 @@
 #include "engine/train/session_int.h"
 #include "engine/weights/weights.h"
 
-#include "base/banned.h"
-
 /* A resumed run must have the checkpoint's data. If new data are allowed, they are read from their
  * beginning. */
 static dt_status compare_with_checkpoint(dt_train_session *session,

@@ -6,8 +6,6 @@
 #include "engine/train/session_int.h"
 #include "engine/weights/weights.h"
 
-#include "base/banned.h"
-
 /* The epoch in which the last step began. The checkpoint does not store it if a stop interrupted
  * the evaluation of that step. */
 static int64_t epoch_before(const dt_train_session *session, const dt_checkpoint_info *info)

@@ -8,8 +8,6 @@
 #include "engine/optim/clip.h"
 #include "engine/optim/schedule.h"
 
-#include "base/banned.h"
-
 dt_status dt_step_begin(dt_train_session *session, dt_step *out, dt_error *err)
 {
     int64_t samples = dt_train_session_samples_per_step(session);

@@ -8,8 +8,6 @@
 #include "engine/train/saving.h"
 #include "engine/train/step.h"
 
-#include "base/banned.h"
-
 static bool every(int64_t step, int64_t interval)
 {
     return interval > 0 && step % interval == 0;

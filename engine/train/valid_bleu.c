@@ -12,8 +12,6 @@
 #include "engine/search/translator.h"
 #include "recipes/architecture/translations.h"
 
-#include "base/banned.h"
-
 #define TOGETHER 32 /* sentences a rank translates between two exchanges with the other ranks */
 /* replaces <unk> in a target, because a translation can contain <unk> too */
 #define UNKNOWN_WORD "UNKNOWNWORDOFTHETARGET"

@@ -6,8 +6,6 @@
 #include "engine/data/data.h"
 #include "engine/weights/weights_int.h"
 
-#include "base/banned.h"
-
 #define WINDOW_ELEMS ((int64_t)1 << 16)
 
 /* --- Hugging Face */

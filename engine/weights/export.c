@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "engine/weights/export.h"
 
 #include <dirent.h>
@@ -16,8 +15,6 @@
 #include "engine/data/data.h"
 #include "engine/weights/export_int.h"
 #include "recipes/fields/fields.h"
-
-#include "base/banned.h"
 
 /* --- the checkpoint and its model */
 

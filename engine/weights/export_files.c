@@ -8,8 +8,6 @@
 #include "engine/weights/export_int.h"
 #include "recipes/fields/values.h"
 
-#include "base/banned.h"
-
 #define ORIGIN_MOST ((size_t)256 << 20) /* a tokenizer.json of a large vocabulary has 30 MB */
 
 /* Tokens of an export. */

@@ -11,8 +11,6 @@
 #include "engine/weights/export_int.h"
 #include "engine/weights/weights_int.h"
 
-#include "base/banned.h"
-
 /* A parameter as it will be written. */
 typedef struct tensor {
     const char *name;

@@ -3,8 +3,6 @@
 
 #include "engine/weights/weights_int.h"
 
-#include "base/banned.h"
-
 /* Find a tensor by its exact name. It is an error if two files have it. */
 static dt_status look_as(const dt_checkpoint_part **part, dt_safetensors_tensor *tensor,
                          const dt_weights *weights, const char *key, dt_error *err)

@@ -2,8 +2,6 @@
 #include "engine/checkpoint/agree.h"
 #include "engine/weights/weights_int.h"
 
-#include "base/banned.h"
-
 static dt_status load_chunks(dt_weights *weights, dt_strategy_state *state, dt_error *err)
 {
     const dt_state_chunk *chunks;

@@ -3,8 +3,6 @@
 
 #include "engine/weights/weights_int.h"
 
-#include "base/banned.h"
-
 /* Match a name with a pattern, whose '*' stands for digits; returns them. False if it does not
  * match. */
 static bool match(const char **number, int *length, const char *pattern, const char *name)

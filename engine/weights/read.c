@@ -7,8 +7,6 @@
 #include "engine/ops/cpu/half_int.h"
 #include "engine/weights/weights_int.h"
 
-#include "base/banned.h"
-
 #define WINDOW_ELEMS ((int64_t)1 << 18)
 #define BAND_ROWS    16 /* rows transposed per block; 16 floats fill one cache line of the output */
 

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "engine/weights/weights.h"
 
 #include <errno.h>
@@ -10,8 +9,6 @@
 
 #include "engine/weights/weights_int.h"
 #include "recipes/architecture/weights_bin.h"
-
-#include "base/banned.h"
 
 /* --- opening */
 

@@ -5,8 +5,6 @@
 
 #include "recipes/architecture/published.h"
 
-#include "base/banned.h"
-
 #define DECLARE(KIND, name) extern const dt_architecture dt_architecture_##name;
 #define ROW(KIND, name)     &dt_architecture_##name,
 DT_MODELS(DECLARE)

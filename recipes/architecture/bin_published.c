@@ -2,8 +2,6 @@
  * (recipes/architecture/weights_bin.h), whose tensors get the names of transformers in another layout. */
 #include "recipes/architecture/published.h"
 
-#include "base/banned.h"
-
 /* clang-format off */ /* a row a tensor */
 
 /* The token embedding has Vp rows, of which the first V are used. */

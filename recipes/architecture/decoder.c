@@ -2,8 +2,6 @@
 
 #include <math.h>
 
-#include "base/banned.h"
-
 /* --- config and batches */
 
 dt_decoder_config dt_decoder_configure(const dt_recipe *recipe, int64_t vocab)

@@ -2,8 +2,6 @@
 
 #include "base/error.h"
 
-#include "base/banned.h"
-
 static int64_t times(int64_t a, int64_t b)
 {
     return b != 0 && a > INT64_MAX / b ? INT64_MAX : a * b;

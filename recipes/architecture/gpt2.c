@@ -3,8 +3,6 @@
 #include "recipes/architecture/decoder.h"
 #include "recipes/architecture/published.h"
 
-#include "base/banned.h"
-
 extern const dt_architecture dt_architecture_gpt2;
 extern const dt_published dt_published_gpt2[];
 

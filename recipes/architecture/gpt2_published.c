@@ -1,8 +1,6 @@
 /* gpt2_published: maps GPT-2 of transformers (models/gpt2). Its matrices are Conv1D, stored as (in, out). */
 #include "recipes/architecture/published.h"
 
-#include "base/banned.h"
-
 extern const dt_published dt_published_gpt2[];
 
 /* gelu_new and gelu_pytorch_tanh are the same function. */

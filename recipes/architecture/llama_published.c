@@ -1,8 +1,6 @@
 /* llama_published: maps Llama, Mistral, Qwen2 and Qwen3 of transformers (models/llama, mistral, qwen2, qwen3). */
 #include "recipes/architecture/published.h"
 
-#include "base/banned.h"
-
 extern const dt_published dt_published_llama[];
 
 static const dt_published_word scalings[] = {

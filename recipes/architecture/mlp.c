@@ -4,8 +4,6 @@
 
 #include "recipes/architecture/architecture.h"
 
-#include "base/banned.h"
-
 extern const dt_architecture dt_architecture_mlp;
 
 static void configure(dt_model_config *out, const dt_recipe *recipe, int64_t vocab)

@@ -1,8 +1,6 @@
 /* published: lists the config.json fields of any model. */
 #include "recipes/architecture/published.h"
 
-#include "base/banned.h"
-
 /* Names, file types, sampling, return values of the Python classes: nothing about the network.
  * Dropout comes from the recipe (model.dropout), initial values from the files. */
 const char *const dt_published_ignored[] = {

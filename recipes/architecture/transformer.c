@@ -5,8 +5,6 @@
 #include "recipes/architecture/decoder.h"
 #include "recipes/architecture/translations.h"
 
-#include "base/banned.h"
-
 extern const dt_architecture dt_architecture_transformer;
 
 static int64_t larger(int64_t a, int64_t b)

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "recipes/architecture/weights_bin.h"
 
 #include <errno.h>
@@ -7,8 +6,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "base/banned.h"
 
 #define LLMC_MAGIC          20240326
 #define LLMC_LLAMA_MAGIC    20240803

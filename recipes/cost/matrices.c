@@ -3,8 +3,6 @@
 #include "recipes/architecture/architecture.h"
 #include "recipes/cost/traffic.h"
 
-#include "base/banned.h"
-
 static const dt_whole_matrices *whole_of(const dt_recipe *recipe)
 {
     return dt_optimizers[recipe->optimizer.kind].whole_matrices;

@@ -3,8 +3,6 @@
 #include "recipes/architecture/translations.h"
 #include "recipes/cost/memory_int.h"
 
-#include "base/banned.h"
-
 #define GPU_BYTES          ((int64_t)64 << 20) /* memory of libraries on the GPU, for each rank */
 #define NCCL_CHANNELS      32
 #define NCCL_CHANNEL_BYTES ((int64_t)12 << 20)

@@ -2,8 +2,6 @@
 
 #include "recipes/architecture/tokens.h"
 
-#include "base/banned.h"
-
 /* Resident memory of a rank with a tiny model: 12.7 MB of program and libraries, 3 MB of heap. */
 #define PROGRAM_BYTES ((int64_t)15 << 20)
 /* Packed operands of products that a thread keeps, for large enough operands. */

@@ -3,8 +3,6 @@
 
 #include "recipes/cost/memory_int.h"
 
-#include "base/banned.h"
-
 #define SIZE_TEXT 32
 
 /* Formats bytes as "1.2 GB", decimal; returns out. */

@@ -4,8 +4,6 @@
 
 #include "recipes/architecture/architecture.h"
 
-#include "base/banned.h"
-
 #define STEPS 5
 
 /* Returns bf16 if the model computes in bf16, as in the published method, else fp32. */

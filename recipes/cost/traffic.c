@@ -5,8 +5,6 @@
 
 #include "recipes/architecture/architecture.h"
 
-#include "base/banned.h"
-
 #define MESSAGES_MOST ((int64_t)1 << 17) /* limit of messages in a step */
 
 typedef struct maker {

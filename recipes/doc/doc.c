@@ -6,8 +6,6 @@
 #include "recipes/fields/values.h"
 #include "recipes/rules/rules.h"
 
-#include "base/banned.h"
-
 static const char opening[] =
     "# The recipe\n"
     "\n"

@@ -3,8 +3,6 @@
 
 #include "recipes/doc/doc.h"
 
-#include "base/banned.h"
-
 int main(void)
 {
     dt_strbuf page;

@@ -8,8 +8,6 @@
 #include "recipes/read/layers.h"
 #include "recipes/read/sweep.h"
 
-#include "base/banned.h"
-
 static json_t *reference_to(const char *name)
 {
     dt_strbuf path;

@@ -4,8 +4,6 @@
 
 #include "recipes/fields/values.h"
 
-#include "base/banned.h"
-
 bool dt_text_duration(double *seconds, const char *text)
 {
     static const struct {

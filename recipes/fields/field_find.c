@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "base/banned.h"
-
 const dt_field *dt_field_find(const char *path)
 {
     for (size_t i = 0; i < dt_fields_count; i++)

@@ -2,8 +2,6 @@
 
 #include "recipes/fields/presets.h"
 
-#include "base/banned.h"
-
 /* In the order of the enumerations of recipe.h. */
 static const char *const strategies[] = {"dp", "ddp", "fsdp", NULL};
 static const char *const precisions[] = {"fp32", "bf16", "fp16", NULL};

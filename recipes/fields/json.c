@@ -10,8 +10,6 @@
 #include "recipes/fields/values.h"
 #include "recipes/fields/version.h"
 
-#include "base/banned.h"
-
 #define PATH_SIZE 256 /* "map.map.key"; no field has a longer path */
 
 /* Returns the object that contains the field, creating it if missing; *key: the field's key in it. */

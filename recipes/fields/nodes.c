@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "recipes/fields/nodes.h"
 
 #include <ctype.h>
@@ -11,8 +10,6 @@
 #include "base/file.h"
 #include "base/strbuf.h"
 #include "recipes/fields/text.h"
-
-#include "base/banned.h"
 
 #define HOST_NAME_SIZE   256
 #define HOSTFILE_BYTES   ((size_t)1 << 20)

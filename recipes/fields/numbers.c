@@ -6,8 +6,6 @@
 
 #include "recipes/fields/values.h"
 
-#include "base/banned.h"
-
 bool dt_text_number(double *out, const char *text)
 {
     char plain[64];

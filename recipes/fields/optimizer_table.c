@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "base/banned.h"
-
 #define FACTS(KIND, NAME, ...) [DT_OPTIMIZER_##KIND] = {.name = #NAME, __VA_ARGS__},
 const dt_optimizer_facts dt_optimizers[DT_OPTIMIZER_KINDS] = {DT_OPTIMIZERS(FACTS)};
 

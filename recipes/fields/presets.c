@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "base/banned.h"
-
 #define ROW(preset, ...) {.name = preset, .values = {__VA_ARGS__}},
 
 const dt_preset dt_presets[] = {DT_PRESETS(ROW)};

@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 #define PROCESSES_MOST 1024
 
 /* Fields, and maps of fields, that generate and score have. */

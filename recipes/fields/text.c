@@ -6,8 +6,6 @@
 
 #include "base/utf8.h"
 
-#include "base/banned.h"
-
 #define SHOWN_CHARACTERS 60
 
 static bool is_control(uint32_t code)

@@ -10,8 +10,6 @@
 #include "recipes/fields/text.h"
 #include "recipes/fields/values_int.h"
 
-#include "base/banned.h"
-
 dt_status dt_value_refuse(const dt_field *field, const char *shown, dt_status code, dt_error *err)
 {
     dt_strbuf expected;

@@ -3,8 +3,6 @@
 
 #include "recipes/fields/values_int.h"
 
-#include "base/banned.h"
-
 static const char *json_kind(const json_t *value)
 {
     switch (json_typeof(value)) {

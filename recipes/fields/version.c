@@ -2,8 +2,6 @@
 
 #include "recipes/fields/text.h"
 
-#include "base/banned.h"
-
 dt_status dt_version_check(const json_t *document, const char *key, int64_t version,
                            const char *where, dt_error *err)
 {

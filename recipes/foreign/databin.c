@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "recipes/foreign/databin.h"
 
 #include <errno.h>
@@ -10,8 +9,6 @@
 #include <unistd.h>
 
 #include "base/strbuf.h"
-
-#include "base/banned.h"
 
 /* Bytes before the lengths of sentences; Megatron's header also has the number of documents. */
 enum { HEADER_BYTES = 26, MEGATRON_HEADER_BYTES = 34 };

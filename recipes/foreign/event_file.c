@@ -4,8 +4,6 @@
 
 #include "base/crc32c.h"
 
-#include "base/banned.h"
-
 #define FRAME_BYTES 16 /* length and two checksums of a record */
 
 enum { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };

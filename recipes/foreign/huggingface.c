@@ -7,8 +7,6 @@
 #include "recipes/fields/values.h"
 #include "recipes/foreign/huggingface_int.h"
 
-#include "base/banned.h"
-
 typedef struct reading {
     dt_huggingface_model *out;
     const json_t *config;

@@ -4,8 +4,6 @@
 #include "recipes/fields/values.h"
 #include "recipes/foreign/huggingface_int.h"
 
-#include "base/banned.h"
-
 static json_t *field_json(const dt_recipe *recipe, const char *path)
 {
     return dt_field_to_json(recipe, dt_field_find(path));

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "recipes/foreign/weights.h"
 
 #include <errno.h>
@@ -10,8 +9,6 @@
 #include "base/file.h"
 #include "recipes/architecture/weights_bin.h"
 #include "recipes/foreign/huggingface.h"
-
-#include "base/banned.h"
 
 #define CHECKPOINT_INDEX  "index.json"
 #define CHECKPOINT_MARKER "complete"

@@ -6,8 +6,6 @@
 #include "recipes/fields/task_fields.h"
 #include "recipes/plan/plan_int.h"
 
-#include "base/banned.h"
-
 bool dt_plan_has_one_rank(const dt_recipe *recipe)
 {
     return recipe->task == DT_TASK_COMMAND ? dt_recipe_processes(recipe) == DT_PROCESSES_NODE

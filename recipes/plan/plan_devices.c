@@ -2,8 +2,6 @@
 #include "recipes/fields/task_fields.h"
 #include "recipes/plan/plan_int.h"
 
-#include "base/banned.h"
-
 /* GPUs and ranks that a node should use: its own settings, else the recipe's, else what was
  * found. If the recipe sets a number of GPUs and more ranks, the ranks share them. */
 typedef struct wish {

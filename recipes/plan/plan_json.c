@@ -7,8 +7,6 @@
 #include "recipes/fields/version.h"
 #include "recipes/plan/plan_int.h"
 
-#include "base/banned.h"
-
 #define PLAN_BYTES_MAX ((size_t)16 << 20)
 #define WORLD_SIZE_MAX ((int64_t)1 << 20)
 #define THREADS_MAX    ((int64_t)4096)

@@ -4,8 +4,6 @@
 #include "recipes/fields/version.h"
 #include "recipes/plan/plan_int.h"
 
-#include "base/banned.h"
-
 dt_status dt_plan_check_keys(const json_t *object, const char *const *known, const char *map,
                              dt_error *err)
 {

@@ -4,8 +4,6 @@
 
 #include "recipes/plan/plan_int.h"
 
-#include "base/banned.h"
-
 #define LINES_MAX  ((int64_t)1 << 40)
 #define PARTS_MAX  ((int64_t)1 << 20)
 #define WEIGHT_MAX ((int64_t)1 << 42) /* the sum over all parts fits into an int64_t */

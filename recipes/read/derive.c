@@ -7,8 +7,6 @@
 #include "recipes/fields/values.h"
 #include "recipes/read/reading.h"
 
-#include "base/banned.h"
-
 /* Marks a derived field as given, at the mark of the field it derives from. */
 static void derived_from(dt_reading *reading, const char *path, const char *from)
 {

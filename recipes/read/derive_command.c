@@ -3,8 +3,6 @@
 
 #include "recipes/read/reading.h"
 
-#include "base/banned.h"
-
 /* Characters that mean something to a shell, and would be passed on as they are. */
 #define OF_A_SHELL "|&;<>()$`"
 

@@ -1,5 +1,4 @@
 /* derive_tokens: sets the type of token ids from the index of the training files (recipes/read/reading.h). */
-#define _GNU_SOURCE
 #include <glob.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,8 +6,6 @@
 #include "recipes/fields/values.h"
 #include "recipes/foreign/databin.h"
 #include "recipes/read/reading.h"
-
-#include "base/banned.h"
 
 /* Looks at the first match of a pattern; *out is empty without a match. */
 static void look_beside(dt_databin *out, dt_status *st, const char *item, dt_error *err)

@@ -7,8 +7,6 @@
 #include "recipes/foreign/weights.h"
 #include "recipes/read/reading.h"
 
-#include "base/banned.h"
-
 #define GENERATION_MAX ((size_t)1 << 20)
 
 /* Reports a field of the recipe that differs from the file. */

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "recipes/read/layers.h"
 
 #include <limits.h>
@@ -12,8 +11,6 @@
 #include "recipes/read/references.h"
 #include "recipes/read/sweep.h"
 #include "recipes/read/tree_int.h"
-
-#include "base/banned.h"
 
 enum { DEPTH_MAX = 8 };
 

@@ -4,8 +4,6 @@
 #include "recipes/read/reader.h"
 #include "recipes/read/reading.h"
 
-#include "base/banned.h"
-
 /* Returns whether the message quotes the file, or a file that may match the pattern. */
 static bool is_about(const char *message, const char *item)
 {

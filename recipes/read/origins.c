@@ -4,8 +4,6 @@
 
 #include "base/file.h"
 
-#include "base/banned.h"
-
 enum { VALUE_BYTES = 200, FILE_BYTES_MAX = 4 << 20 };
 
 /* --- values --- */

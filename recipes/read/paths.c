@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "recipes/read/paths.h"
 
 #include <errno.h>
@@ -7,8 +6,6 @@
 #include <unistd.h>
 
 #include "recipes/fields/text.h"
-
-#include "base/banned.h"
 
 dt_status dt_path_current(const char **out, dt_arena *arena, dt_error *err)
 {

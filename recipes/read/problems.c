@@ -7,8 +7,6 @@
 #include "base/display.h"
 #include "base/utf8.h"
 
-#include "base/banned.h"
-
 enum { LINE_CHARACTERS = 100, BEFORE_CARET = 60 };
 
 void dt_problems_init(dt_problems *problems, dt_arena *arena)

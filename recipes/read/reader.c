@@ -7,8 +7,6 @@
 #include "recipes/read/paths.h"
 #include "recipes/read/reading.h"
 
-#include "base/banned.h"
-
 static const char *stem_of(const char *path, dt_arena *arena)
 {
     const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;

@@ -5,8 +5,6 @@
 
 #include "recipes/fields/values.h"
 
-#include "base/banned.h"
-
 /* --- fields --- */
 
 size_t dt_reading_row(const char *path)

@@ -6,8 +6,6 @@
 #include "recipes/read/reading.h"
 #include "recipes/read/references.h"
 
-#include "base/banned.h"
-
 /* Replaces the list of text by a copy with the item. */
 static dt_status set_text_item(dt_reading *reading, const dt_field *field, int64_t index,
                                dt_yaml_node *node)

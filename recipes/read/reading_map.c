@@ -10,8 +10,6 @@
 #include "recipes/read/sweep.h"
 #include "recipes/read/tree_int.h"
 
-#include "base/banned.h"
-
 #define PATH_SIZE   128 /* "group.key"; no field has a longer path */
 #define KEYS_LISTED 16  /* more valid keys than this are not listed */
 

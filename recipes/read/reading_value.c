@@ -6,8 +6,6 @@
 #include "recipes/read/paths.h"
 #include "recipes/read/reading.h"
 
-#include "base/banned.h"
-
 static dt_status refuse_kind(const dt_reading *reading, const dt_field *field,
                              const dt_yaml_node *node, const char *remedy)
 {

@@ -7,8 +7,6 @@
 #include "base/file.h"
 #include "recipes/read/paths.h"
 
-#include "base/banned.h"
-
 /* Limit of the values of all references of a recipe. */
 #define FILLED_BYTES_MAX ((size_t)1 << 20)
 

@@ -5,8 +5,6 @@
 
 #include "base/strbuf.h"
 
-#include "base/banned.h"
-
 enum { KEY_LENGTH = 20 };
 
 static const char opening[] = "${env:";

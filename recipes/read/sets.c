@@ -10,8 +10,6 @@
 #include "recipes/read/reading.h"
 #include "recipes/read/suggest.h"
 
-#include "base/banned.h"
-
 static dt_status refuse_path(const dt_reading *reading, const char *path)
 {
     char found[DT_SUGGEST_SIZE];

@@ -6,8 +6,6 @@
 #include "recipes/fields/text.h"
 #include "recipes/read/reader.h"
 
-#include "base/banned.h"
-
 #define RECIPE_BYTES_MAX ((size_t)1 << 20)
 
 dt_status dt_recipe_source_read(dt_recipe_source *out, const char *path, dt_arena *arena,

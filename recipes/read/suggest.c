@@ -8,8 +8,6 @@
 #include "base/distance.h"
 #include "recipes/fields/values.h"
 
-#include "base/banned.h"
-
 /* Names that other programs use for dtrun's fields or similar ones, in addition to the aliases of the table,
  * without case and separators. */
 static const struct {

@@ -6,8 +6,6 @@
 #include "recipes/read/reading.h"
 #include "recipes/read/suggest.h"
 
-#include "base/banned.h"
-
 typedef struct axis {
     const dt_field *field;
     const char *path, *name; /* name: of a field that is a map of names, as in args.lr; else NULL */

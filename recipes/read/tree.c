@@ -6,8 +6,6 @@
 
 #include "recipes/read/tree_int.h"
 
-#include "base/banned.h"
-
 #define DEPTH_MAX       8 /* a recipe needs three */
 #define BYTE_ORDER_MARK "\xef\xbb\xbf"
 

@@ -5,8 +5,6 @@
 #include "recipes/fields/values.h"
 #include "recipes/read/tree_int.h"
 
-#include "base/banned.h"
-
 #define PATH_SIZE  128
 #define SHOWN_MOST 60
 

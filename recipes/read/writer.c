@@ -7,8 +7,6 @@
 #include "recipes/fields/task_fields.h"
 #include "recipes/fields/values.h"
 
-#include "base/banned.h"
-
 /* Returns whether the optimizer's default of the field differs from the table's. */
 static bool has_own_default(const dt_recipe *recipe, const char *path)
 {

@@ -3,8 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 /* clang-format off */ /* one paragraph for each rule */
 const dt_rule dt_rules[] = {
     {.name = "name",

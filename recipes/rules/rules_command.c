@@ -5,8 +5,6 @@
 #include "recipes/fields/task_fields.h"
 #include "recipes/rules/rules.h"
 
-#include "base/banned.h"
-
 void dt_rule_command(const dt_rule_case *c)
 {
     const dt_recipe *recipe = c->recipe;

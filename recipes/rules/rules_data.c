@@ -8,8 +8,6 @@
 #include "recipes/read/secret.h"
 #include "recipes/rules/rules.h"
 
-#include "base/banned.h"
-
 /* --- URLs --- */
 
 /* Requires a digest, which alone makes the data trusted (runner/fetch/fetch.h parses the rest). */

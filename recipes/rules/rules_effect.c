@@ -3,8 +3,6 @@
 
 #include "recipes/rules/rules.h"
 
-#include "base/banned.h"
-
 static bool steps_by_momentum(const dt_recipe *r)
 {
     return dt_optimizers[r->optimizer.kind].needs_momentum ||

@@ -7,8 +7,6 @@
 #include "recipes/fields/values.h"
 #include "recipes/rules/rules.h"
 
-#include "base/banned.h"
-
 /* Refuses fields that the kind of model does not have, instead of ignoring them. */
 void dt_rule_model_fields(const dt_rule_case *c)
 {

@@ -8,8 +8,6 @@
 #include "recipes/read/secret.h"
 #include "recipes/rules/rules.h"
 
-#include "base/banned.h"
-
 void dt_rule_name(const dt_rule_case *c)
 {
     const char *name = c->recipe->name;

@@ -4,8 +4,6 @@
 #include "recipes/fields/task_fields.h"
 #include "recipes/rules/rules.h"
 
-#include "base/banned.h"
-
 static void look_at_training(const dt_rule_case *c)
 {
     for (size_t i = 0; i < dt_fields_count; i++) {

@@ -1,11 +1,8 @@
 /* rules_tell: adds violations of rules to the problems. */
-#define _GNU_SOURCE
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "recipes/rules/rules.h"
-
-#include "base/banned.h"
 
 static dt_problem *add(const dt_rule_case *c)
 {

@@ -3,8 +3,6 @@
 #include "recipes/fields/nodes.h"
 #include "recipes/rules/rules.h"
 
-#include "base/banned.h"
-
 /* Returns the nearest size below (step < 0) or above that the ranks can divide; 0: none. */
 static int64_t nearest(const dt_divided_size *size, int64_t from, int64_t ranks, int64_t step)
 {

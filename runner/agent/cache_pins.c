@@ -2,7 +2,6 @@
  * agent runs (node_setup/remote_helper/cache_pin.h), so that another machine with the same home directory does
  * not remove them.
  */
-#define _GNU_SOURCE
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +12,6 @@
 #include "runner/agent/agent_int.h"
 #include "runner/node_setup/remote_helper/cache_pin.h"
 #include "runner/node_setup/remote_helper/remote_helper.h"
-
-#include "base/banned.h"
 
 static void mark(dt_agent *agent, const char *cache, const char *path)
 {

@@ -1,11 +1,8 @@
 /* client: sends messages and journal lines to the supervisor over its connection. */
-#define _GNU_SOURCE
 #include "base/log.h"
 #include "runner/agent/agent_int.h"
 #include "runner/channel/protocol.h"
 #include "runner/times.h"
-
-#include "base/banned.h"
 
 #define QUEUE_BYTES ((size_t)256 << 10) /* most bytes queued to send */
 

@@ -6,8 +6,6 @@
 
 #include "runner/channel/protocol.h"
 
-#include "base/banned.h"
-
 #define GRACE_MAX_SECONDS 86400.0
 #define LEASE_MAX_SECONDS 1e9
 

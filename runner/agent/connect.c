@@ -1,5 +1,4 @@
 /* connect: copies bytes between a transport's stdin and stdout and the agent's socket. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -14,8 +13,6 @@
 #include "runner/agent/agent_int.h"
 #include "runner/channel/detach.h"
 #include "runner/channel/socket.h"
-
-#include "base/banned.h"
 
 #define START_SECONDS     10.0
 #define LINGER_MS         2000 /* time for the agent to close its side after ours has ended */

@@ -10,7 +10,6 @@
  * Processes are found in /proc by their environment, DTRUN_NODE_DIR=DIR and DTRUN_RUN_ID, as far as this user may
  * read it; so the proof that nothing is left needs no file.
  */
-#define _GNU_SOURCE
 #include <ctype.h>
 #include <dirent.h>
 #include <signal.h>
@@ -26,8 +25,6 @@
 #include "runner/agent/process/process.h"
 #include "runner/channel/protocol.h"
 #include "runner/times.h"
-
-#include "base/banned.h"
 
 #define KILL_SECONDS      10.0
 #define LOOK_SECONDS      0.05

@@ -1,5 +1,4 @@
 /* end_commands: kills commands that a supervisor started on this node and left running. */
-#define _GNU_SOURCE
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,8 +6,6 @@
 
 #include "base/proc_end.h"
 #include "runner/agent/agent_int.h"
-
-#include "base/banned.h"
 
 #define COMMANDS_SECONDS 5.0
 

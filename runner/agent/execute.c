@@ -1,6 +1,5 @@
 /* execute: executes the supervisor's commands. One client is served at a time; a newer one takes
  * over. */
-#define _GNU_SOURCE
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +11,6 @@
 #include "base/version.h"
 #include "runner/agent/agent_int.h"
 #include "runner/channel/protocol.h"
-
-#include "base/banned.h"
 
 static const char *state_name(const dt_agent *agent)
 {

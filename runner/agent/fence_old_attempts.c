@@ -7,7 +7,6 @@
  * nodes. Ranks without an agent (the node's home was wiped, or another process has just killed the agent to end
  * it) are found by their mark (direct.c).
  */
-#define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -20,8 +19,6 @@
 #include "base/log.h"
 #include "runner/agent/agent_int.h"
 #include "runner/agent/run_in_child.h"
-
-#include "base/banned.h"
 
 /* Does the same as `dtrun-agent end`, and logs it in that agent's log. */
 static void end_agent(const char *folder)

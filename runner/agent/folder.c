@@ -1,5 +1,4 @@
 /* folder: creates and checks the agent's folder, which only its user may access. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -8,8 +7,6 @@
 
 #include "base/file.h"
 #include "runner/agent/agent_int.h"
-
-#include "base/banned.h"
 
 dt_status dt_agent_folder_check(const char *folder, dt_error *err)
 {

@@ -2,7 +2,6 @@
  *
  * The ranks die with it (spawn.h), and the next agent recovers.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,8 +13,6 @@
 #include "base/proc_end.h"
 #include "runner/agent/agent_int.h"
 #include "runner/agent/process/process.h"
-
-#include "base/banned.h"
 
 #define GONE_SECONDS 5.0
 

@@ -4,12 +4,9 @@
  * supervisor, which answers every `alive`. Time in which this agent could not receive one (a paused machine) does
  * not count. The ranks die with the agent, so the lease needs no memory beyond it.
  */
-#define _GNU_SOURCE
 #include "base/log.h"
 #include "runner/agent/agent_int.h"
 #include "runner/times.h"
-
-#include "base/banned.h"
 
 void dt_agent_lease_begin(dt_agent *agent, const dt_agent_command *start)
 {

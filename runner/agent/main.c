@@ -1,5 +1,4 @@
 /* dtrun-agent: owns the processes of one run, attempt and node (runner/PROTOCOL.md). */
-#define _GNU_SOURCE
 #include <stdio.h>
 #include <string.h>
 
@@ -8,8 +7,6 @@
 #include "base/version.h"
 #include "runner/agent/agent_int.h"
 #include "runner/node_setup/remote_helper/remote_helper.h"
-
-#include "base/banned.h"
 
 static const char usage[] =
     "usage: dtrun-agent connect DIR [--start [--replace]]   bridge stdin and stdout to the agent\n"

@@ -3,7 +3,6 @@
  * The ranks died with the agent that started them (spawn.h). Processes that they left, and a rank that is still
  * alive, are ended here. Then the journal records that, and is served.
  */
-#define _GNU_SOURCE
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +12,6 @@
 #include "runner/agent/agent_int.h"
 #include "runner/agent/process/process.h"
 #include "runner/channel/protocol.h"
-
-#include "base/banned.h"
 
 typedef struct past_rank {
     int64_t rank, pid, start_ticks;

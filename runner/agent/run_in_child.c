@@ -1,11 +1,8 @@
-#define _GNU_SOURCE
 #include "runner/agent/run_in_child.h"
 
 #include <errno.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include "base/banned.h"
 
 bool dt_agent_run_in_child(dt_child_fn *work, const char *folder)
 {

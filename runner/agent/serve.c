@@ -1,6 +1,5 @@
 /* serve: runs the agent from taking its lock to its exit; also without a supervisor to serve.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -19,8 +18,6 @@
 #include "runner/channel/detach.h"
 #include "runner/channel/protocol.h"
 #include "runner/times.h"
-
-#include "base/banned.h"
 
 /* Explains in the run's log why the reader finds a gap in the numbers. */
 static void tell_damaged(dt_agent *agent)

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/channel/detach.h"
 
 #include <errno.h>
@@ -16,8 +15,6 @@
 #include "base/file.h"
 #include "base/startup.h"
 #include "base/strbuf.h"
-
-#include "base/banned.h"
 
 #define READY_VARIABLE "DTRUN_READY_FD"
 #define REPORT_BYTES   4096

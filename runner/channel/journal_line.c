@@ -1,11 +1,8 @@
-#define _GNU_SOURCE
 #include "runner/channel/journal_line.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/banned.h"
 
 static const char sum_key[] = ",\"sum\":\"", sequence_key[] = "\"sequence\":";
 enum { SUM_DIGITS = 8, SUM_TAIL = sizeof(sum_key) - 1 + SUM_DIGITS + 2 }; /* ,"sum":"01234567"} */

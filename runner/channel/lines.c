@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "base/banned.h"
-
 void dt_lines_init(dt_lines *lines, size_t max_bytes)
 {
     *lines = (dt_lines){.max_bytes = max_bytes};

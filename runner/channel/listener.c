@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/channel/listener.h"
 
 #include <stdlib.h>
@@ -8,8 +7,6 @@
 #include "runner/channel/socket.h"
 
 #include "base/alloc.h"
-
-#include "base/banned.h"
 
 struct dt_listener {
     uv_poll_t poll;

@@ -1,10 +1,7 @@
-#define _GNU_SOURCE
 #include "runner/channel/poll_clock.h"
 
 #include "base/clock.h"
 #include "runner/times.h"
-
-#include "base/banned.h"
 
 void dt_poll_clock_turn(dt_poll_clock *clock, double monotonic_seconds)
 {

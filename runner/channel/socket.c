@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/channel/socket.h"
 
 #include <errno.h>
@@ -9,8 +8,6 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-#include "base/banned.h"
 
 #define BACKLOG 16
 

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/channel/starts.h"
 
 #include <fcntl.h>
@@ -13,8 +12,6 @@
 #include "base/strbuf.h"
 #include "runner/channel/detach.h"
 #include "runner/times.h"
-
-#include "base/banned.h"
 
 enum { LINE_BYTES = 64 };
 

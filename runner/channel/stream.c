@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/channel/stream.h"
 
 #include <errno.h>
@@ -10,8 +9,6 @@
 #include "runner/channel/lines.h"
 
 #include "base/alloc.h"
-
-#include "base/banned.h"
 
 #define READ_BYTES 65536
 

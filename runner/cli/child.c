@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/cli/child.h"
 
 #include <errno.h>
@@ -15,8 +14,6 @@
 #include "base/clock.h"
 #include "base/exit.h"
 #include "base/startup.h"
-
-#include "base/banned.h"
 
 extern char **environ;
 

@@ -9,8 +9,6 @@
 #include "recipes/fields/fields.h"
 #include "store/store.h"
 
-#include "base/banned.h"
-
 enum { RUNS_MOST = 50 };
 
 static const char *const shells[] = {"bash", "zsh", "fish", NULL};

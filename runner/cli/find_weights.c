@@ -7,8 +7,6 @@
 #include "base/file.h"
 #include "store/store.h"
 
-#include "base/banned.h"
-
 /* The part after @: "best", "last", or a step. */
 typedef struct choice {
     bool best, last;

@@ -3,8 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 enum { TEXT_COLUMN = 26, RIGHT_EDGE = DT_HELP_COLUMNS };
 
 const char dt_help_about_runs[] =

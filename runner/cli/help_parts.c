@@ -3,8 +3,6 @@
 
 #include "runner/cli/help.h"
 
-#include "base/banned.h"
-
 enum { NARROW = 60, TEXT_NARROW = 8 };
 
 static size_t line_length(const char *text)

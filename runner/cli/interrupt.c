@@ -1,10 +1,7 @@
-#define _GNU_SOURCE
 #include "runner/cli/interrupt.h"
 
 #include <signal.h>
 #include <stddef.h>
-
-#include "base/banned.h"
 
 static volatile sig_atomic_t seen;
 

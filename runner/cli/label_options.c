@@ -2,8 +2,6 @@
 
 #include "runner/cli/tags.h"
 
-#include "base/banned.h"
-
 dt_status dt_label_options_read(dt_labels *out, const dt_call *call, dt_error *err)
 {
     const dt_value *tags = dt_arguments_get(call->args, "tag");

@@ -5,8 +5,6 @@
 #include "base/version.h"
 #include "runner/cli/help.h"
 
-#include "base/banned.h"
-
 /* Adds text with every roff request, escape and hyphen escaped. */
 static void add_text(dt_strbuf *out, const char *text)
 {

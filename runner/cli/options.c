@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/cli/options.h"
 
 #include <ctype.h>
@@ -10,8 +9,6 @@
 
 #include "runner/cli/command.h"
 #include "runner/cli/suggest.h"
-
-#include "base/banned.h"
 
 static const dt_option common[] = {
     {.name = "json", .kind = DT_OPTION_FLAG, .help = "print one JSON object on stdout"},

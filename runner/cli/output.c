@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/cli/output.h"
 
 #include <errno.h>
@@ -11,8 +10,6 @@
 
 #include "base/file.h"
 #include "runner/cli/report.h"
-
-#include "base/banned.h"
 
 #define PASS_BYTES ((size_t)256 << 10)
 

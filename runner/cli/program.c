@@ -2,8 +2,6 @@
 
 #include "base/dirs.h"
 
-#include "base/banned.h"
-
 static dt_status find(const char **path, const char *name, const char *variable, dt_arena *arena,
                       dt_error *err)
 {

@@ -4,8 +4,6 @@
 #include "runner/cli/find_weights.h"
 #include "runner/cli/report.h"
 
-#include "base/banned.h"
-
 dt_status dt_judge_problems(dt_status st, const dt_call *call, dt_error *err)
 {
     dt_problems *problems = call->problems;

@@ -9,8 +9,6 @@
 #include "base/file.h"
 #include "runner/term/term.h"
 
-#include "base/banned.h"
-
 enum { REPORT_VERSION = 1 };
 
 json_t *dt_report_object(void)

@@ -6,8 +6,6 @@
 
 #include "base/distance.h"
 
-#include "base/banned.h"
-
 const char *dt_suggest(const char *word, const char *const *names)
 {
     size_t length = strlen(word);

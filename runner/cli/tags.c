@@ -6,8 +6,6 @@
 #include "base/run_name.h"
 #include "base/strbuf.h"
 
-#include "base/banned.h"
-
 enum { NAME_MOST = 64 };
 
 static bool is_made_of(const char *text, const char *others)

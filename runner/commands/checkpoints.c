@@ -9,8 +9,6 @@
 #include "runner/term/table.h"
 #include "runner/view/runs/runs.h"
 
-#include "base/banned.h"
-
 static json_t *to_json(const dt_store_checkpoint *checkpoint)
 {
     char time[DT_CLOCK_ISO_SIZE];

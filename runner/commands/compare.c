@@ -9,8 +9,6 @@
 #include "runner/view/runs/run_select.h"
 #include "runner/view/runs/runs.h"
 
-#include "base/banned.h"
-
 enum { RUNS_MOST = 100, CHART_COLUMNS = 100 };
 
 static dt_status add_run(dt_run_entries *io, const dt_run *run, dt_error *err)

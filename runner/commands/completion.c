@@ -6,8 +6,6 @@
 #include "runner/cli/complete.h"
 #include "runner/cli/report.h"
 
-#include "base/banned.h"
-
 extern const char dt_embedded_completion_bash[], dt_embedded_completion_zsh[],
     dt_embedded_completion_fish[];
 

@@ -11,8 +11,6 @@
 #include "runner/launch/fetch_inputs.h"
 #include "runner/term/format.h"
 
-#include "base/banned.h"
-
 static void report_progress(const char *text)
 {
     dt_report_say("%s", text);

@@ -14,8 +14,6 @@
 #include "runner/term/format.h"
 #include "runner/term/table.h"
 
-#include "base/banned.h"
-
 /* Probes this machine alone, without the needs of a recipe. */
 static dt_status probe_here(dt_probe_report *out, dt_arena *arena, dt_error *err)
 {

@@ -4,8 +4,6 @@
 #include "runner/sweep/drive.h"
 #include "runner/cli/command.h"
 
-#include "base/banned.h"
-
 static dt_status drive(dt_call *call, dt_error *err)
 {
     return dt_drive_main(call->args->operands[0], err);

@@ -8,8 +8,6 @@
 #include "runner/view/runs/run_select.h"
 #include "runner/view/runs/runs.h"
 
-#include "base/banned.h"
-
 typedef struct wish {
     const dt_export_format *format;
     const char *target;

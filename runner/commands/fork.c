@@ -14,8 +14,6 @@
 #include "runner/view/follow/follow_options.h"
 #include "runner/view/runs/runs.h"
 
-#include "base/banned.h"
-
 /* Chooses the name of the new run: --name, else --set name=, else the name of its parent. */
 static dt_status choose_name(const char **out, const dt_run *parent, const dt_recipe *recipe,
                              const dt_call *call, dt_error *err)

@@ -14,8 +14,6 @@
 #include "runner/view/runs/run_filter.h"
 #include "runner/view/runs/runs.h"
 
-#include "base/banned.h"
-
 enum { SHOWN_MOST = 50 }; /* items of a kind in the list */
 
 typedef struct sum {

@@ -11,8 +11,6 @@
 #include "runner/view/follow/task_end.h"
 #include "runner/view/runs/runs.h"
 
-#include "base/banned.h"
-
 /* Both options read stdin for "-"; a prompt that is a single "-" needs --prompt-file. */
 static dt_status check_prompt(const dt_call *call, dt_error *err)
 {

@@ -5,8 +5,6 @@
 #include "runner/cli/man.h"
 #include "runner/cli/report.h"
 
-#include "base/banned.h"
-
 static dt_status refuse(const char *name, dt_error *err)
 {
     const char *meant = dt_command_suggest(name);

@@ -8,8 +8,6 @@
 #include "runner/convert/convert.h"
 #include "runner/import/import.h"
 
-#include "base/banned.h"
-
 static const dt_import_format *const formats[] = {&dt_import_csv, &dt_import_mlflow,
                                                   &dt_import_tensorboard, NULL};
 

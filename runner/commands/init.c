@@ -1,5 +1,4 @@
 /* dtrun init: writes a recipe for given data files. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -11,8 +10,6 @@
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
 #include "runner/init/recipe.h"
-
-#include "base/banned.h"
 
 /* Makes paths absolute: relative paths of a recipe start at its folder, which may not be this one. */
 static dt_status make_absolute(dt_string_list *paths, dt_arena *arena, dt_error *err)

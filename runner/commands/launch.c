@@ -21,8 +21,6 @@
 #include "runner/view/follow/follow_options.h"
 #include "runner/view/follow/task_end.h"
 
-#include "base/banned.h"
-
 /* Launches a sweep and follows it; with --detach prints its name only. */
 static dt_status launch_sweep(const dt_recipe_source *source, const dt_labels *labels,
                               dt_call *call, dt_error *err)

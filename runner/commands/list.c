@@ -8,8 +8,6 @@
 #include "runner/view/runs/run_table.h"
 #include "runner/view/runs/runs.h"
 
-#include "base/banned.h"
-
 static const char *const states[] = {"queued",   "preparing", "starting", "running", "stopping",
                                      "finished", "failed",    "stopped",  NULL};
 

@@ -11,8 +11,6 @@
 #include "runner/view/follow/upkeep.h"
 #include "runner/view/runs/runs.h"
 
-#include "base/banned.h"
-
 #define LOOK_SECONDS 0.25
 
 static const char *const formats[] = {"text", "jsonl", NULL};

@@ -10,8 +10,6 @@
 #include "runner/view/compare/wide.h"
 #include "runner/view/runs/runs.h"
 
-#include "base/banned.h"
-
 static const char *const formats[] = {"csv", "jsonl", "wide", NULL};
 enum { FORMAT_CSV, FORMAT_JSONL, FORMAT_WIDE };
 

@@ -6,8 +6,6 @@
 #include "runner/supervisor/folder/labels.h"
 #include "runner/view/runs/runs.h"
 
-#include "base/banned.h"
-
 enum { NOTE_BYTES = 10000 };
 
 /* Joins the words to one text. */

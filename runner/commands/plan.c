@@ -11,8 +11,6 @@
 #include "runner/cli/report.h"
 #include "runner/view/recipe/plan_report.h"
 
-#include "base/banned.h"
-
 enum { NODES_MOST = 8192, GPUS_MOST = 16, DEFAULT_GPUS = 8 };
 
 /* "1,2,128" */

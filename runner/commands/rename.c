@@ -5,8 +5,6 @@
 #include "runner/supervisor/folder/labels.h"
 #include "runner/view/runs/runs.h"
 
-#include "base/banned.h"
-
 static dt_status rename_run(dt_call *call, dt_error *err)
 {
     const dt_labels labels = {.name = call->args->operands[1]};

@@ -15,8 +15,6 @@
 #include "runner/view/follow/follow_options.h"
 #include "runner/view/runs/runs.h"
 
-#include "base/banned.h"
-
 /* Resumes a sweep. Options that change a recipe are refused: they are for one run. */
 static dt_status resume_sweep(dt_sweep_group *group, dt_call *call, dt_error *err)
 {

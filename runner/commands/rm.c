@@ -10,8 +10,6 @@
 #include "runner/term/format.h"
 #include "runner/view/runs/runs.h"
 
-#include "base/banned.h"
-
 typedef struct removal {
     dt_run run;
     int64_t bytes;

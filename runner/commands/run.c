@@ -20,8 +20,6 @@
 #include "runner/stop/orphans.h"
 #include "runner/view/follow/follow_options.h"
 
-#include "base/banned.h"
-
 /* --- the recipe */
 
 /* Appends `KEY: VALUE`; the text is YAML because it is JSON. */

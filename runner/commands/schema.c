@@ -3,8 +3,6 @@
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
 
-#include "base/banned.h"
-
 static dt_status schema(dt_call *call, dt_error *err)
 {
     json_t *document = dt_recipe_schema(), *object;

@@ -11,8 +11,6 @@
 #include "runner/view/follow/task_end.h"
 #include "runner/view/runs/runs.h"
 
-#include "base/banned.h"
-
 /* --- a run and lines; the engine does the work */
 
 static dt_status check_lines(bool *ranks, const dt_call *call, dt_error *err)

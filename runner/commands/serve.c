@@ -1,5 +1,4 @@
 /* dtrun serve: serves the web page on this machine. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <malloc.h>
 #include <signal.h>
@@ -19,8 +18,6 @@
 #include "web/access.h"
 #include "web/listen.h"
 #include "web/server.h"
-
-#include "base/banned.h"
 
 typedef struct serving {
     dt_call *call;

@@ -21,8 +21,6 @@
 #include "runner/view/runs/incidents.h"
 #include "runner/view/runs/runs.h"
 
-#include "base/banned.h"
-
 enum { SPARK_COLUMNS = 40, BESIDE_SPARK = 29 };
 
 typedef struct facts {

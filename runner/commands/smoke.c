@@ -11,8 +11,6 @@
 #include "runner/smoke/formats.h"
 #include "runner/smoke/smoke.h"
 
-#include "base/banned.h"
-
 /* Reports each check as soon as its result is known. */
 typedef struct reporter {
     const dt_call *call;

@@ -8,8 +8,6 @@
 #include "store/sql_views.h"
 #include "store/store.h"
 
-#include "base/banned.h"
-
 typedef struct answer {
     bool json;
     dt_strbuf csv;

@@ -18,8 +18,6 @@
 #include "runner/view/runs/runs.h"
 #include "runner/view/runs/summary.h"
 
-#include "base/banned.h"
-
 enum { BAR_COLUMNS = 40, BAR_LEAST = 8, BESIDE_BAR = 32, NUMBERS_COLUMNS = 64 };
 
 /* Adds the cause of the last restart, if there is more than one attempt. */

@@ -20,8 +20,6 @@
 #include "runner/view/runs/runs.h"
 #include "store/activity.h"
 
-#include "base/banned.h"
-
 #define LOOK_SECONDS 0.2
 /* Time after the recipe's grace period: for the kill, the verification and the last rows. */
 #define PATIENCE_SECONDS 60.0

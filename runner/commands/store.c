@@ -12,8 +12,6 @@
 #include "runner/supervisor/rebuild/repair.h"
 #include "runner/supervisor/rebuild/restore_runs.h"
 
-#include "base/banned.h"
-
 static void add_problem(json_t *problems, const char *fmt, ...) DT_PRINTF(2, 3);
 static void add_problem(json_t *problems, const char *fmt, ...)
 {

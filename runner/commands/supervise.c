@@ -12,8 +12,6 @@
 #include "runner/supervisor/supervisor.h"
 #include "runner/view/runs/runs.h"
 
-#include "base/banned.h"
-
 /* Starts a supervisor for every active run without one; a failure does not end the loop. */
 static dt_status supervise_all(dt_call *call, dt_error *err)
 {

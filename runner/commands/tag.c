@@ -5,8 +5,6 @@
 #include "runner/supervisor/folder/labels.h"
 #include "runner/view/runs/runs.h"
 
-#include "base/banned.h"
-
 /* Reads and writes in one transaction: two people may tag one run. */
 static dt_status change(dt_store *store, dt_run *run, const dt_call *call, dt_error *err)
 {

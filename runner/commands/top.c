@@ -2,8 +2,6 @@
 #include "runner/top/top.h"
 #include "runner/cli/command.h"
 
-#include "base/banned.h"
-
 static dt_status top(dt_call *call, dt_error *err)
 {
     const dt_top_wish wish = {

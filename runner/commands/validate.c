@@ -14,8 +14,6 @@
 #include "runner/view/recipe/origins.h"
 #include "runner/view/recipe/sarif.h"
 
-#include "base/banned.h"
-
 enum { HASH_SIZE = 33 };
 
 typedef struct verdict {

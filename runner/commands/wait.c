@@ -9,8 +9,6 @@
 #include "runner/view/runs/run_filter.h"
 #include "runner/view/runs/runs.h"
 
-#include "base/banned.h"
-
 #define LOOK_SECONDS \
     0.2 /* the history cannot notify: polling interval of every command that follows a run */
 

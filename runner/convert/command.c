@@ -1,13 +1,10 @@
 /* command: converts the start of any distributed program to a recipe with a `command`: the launcher becomes nodes and
  * processes, the program stays as it is. */
-#define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
 
 #include "recipes/fields/task_fields.h"
 #include "runner/convert/tool.h"
-
-#include "base/banned.h"
 
 /* --- programs whose output is known */
 

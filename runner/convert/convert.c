@@ -10,8 +10,6 @@
 #include "runner/convert/record.h"
 #include "runner/convert/tool.h"
 
-#include "base/banned.h"
-
 #define SCRIPT_MOST ((size_t)1 << 20)
 #define SLURM       "slurm"
 

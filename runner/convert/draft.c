@@ -9,8 +9,6 @@
 #include "base/utf8.h"
 #include "recipes/fields/values.h"
 
-#include "base/banned.h"
-
 void dt_draft_init(dt_draft *out, const char *title, dt_arena *arena)
 {
     *out = (dt_draft){.arena = arena, .title = title};

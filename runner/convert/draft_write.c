@@ -6,8 +6,6 @@
 #include "recipes/fields/values.h"
 #include "runner/convert/draft.h"
 
-#include "base/banned.h"
-
 enum { COMMENT_COLUMN = 34 };
 
 /* Writes the rest of a comment as one line: the text may hold any character, and YAML ends lines

@@ -4,8 +4,6 @@
 
 #include "runner/convert/tool.h"
 
-#include "base/banned.h"
-
 static void set_strategy(dt_draft *draft, const dt_flags *flags)
 {
     const char *backend = dt_flags_text(flags, "--ddp-backend", "pytorch_ddp");

@@ -5,8 +5,6 @@
 #include "runner/cli/suggest.h"
 #include "runner/convert/fairseq.h"
 
-#include "base/banned.h"
-
 /* one architecture per line */
 /* clang-format off */
 const dt_fairseq_arch dt_fairseq_archs[] = {

@@ -4,8 +4,6 @@
 
 #include "runner/convert/fairseq.h"
 
-#include "base/banned.h"
-
 /* Uses the smaller of --batch-size and --max-tokens, rounded down to the multiple if it is larger. */
 static double sequences_of(const dt_flags *flags, double tokens, const char **from)
 {

@@ -3,8 +3,6 @@
 #include "base/json.h"
 #include "runner/convert/fairseq.h"
 
-#include "base/banned.h"
-
 /* Converts --eval-bleu-args, such as {"beam": 5, "max_len_a": 1.2, ...}. */
 static void take_arguments(dt_draft *draft, const dt_flags *flags)
 {

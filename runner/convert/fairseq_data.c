@@ -4,8 +4,6 @@
 
 #include "runner/convert/fairseq.h"
 
-#include "base/banned.h"
-
 static const char *joined(dt_draft *draft, const char *folder, size_t length, const char *subset,
                           size_t subset_length, const char *ending)
 {

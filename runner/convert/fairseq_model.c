@@ -3,8 +3,6 @@
 
 #include "runner/convert/fairseq.h"
 
-#include "base/banned.h"
-
 const char *dt_fairseq_subject(const dt_flags *flags)
 {
     if (!dt_flags_given(flags, "--task"))

@@ -1,6 +1,5 @@
 /* fairseq_pairs: converts translation models (fairseq/models/transformer), their folders of
  * sentence pairs and their batches. */
-#define _GNU_SOURCE
 #include <glob.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,8 +7,6 @@
 #include "base/file.h"
 #include "runner/cli/suggest.h"
 #include "runner/convert/fairseq.h"
-
-#include "base/banned.h"
 
 typedef struct pairs_arch {
     const char *name;

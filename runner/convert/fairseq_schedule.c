@@ -6,8 +6,6 @@
 
 #include "runner/convert/fairseq.h"
 
-#include "base/banned.h"
-
 dt_status dt_fairseq_first(double *out, const dt_flags *flags, const char *name, double fallback,
                            dt_error *err)
 {

@@ -7,8 +7,6 @@
 #include "recipes/fields/values.h"
 #include "runner/cli/suggest.h"
 
-#include "base/banned.h"
-
 /* --- names --- */
 
 /* Compares names. '_' and '-' are equal, except for the dashes at the beginning. */

@@ -5,8 +5,6 @@
 #include "recipes/fields/values.h"
 #include "runner/convert/flags.h"
 
-#include "base/banned.h"
-
 const dt_flag_use *dt_flags_get(const dt_flags *flags, const char *name)
 {
     size_t row = dt_flags_row(flags->table, name, strlen(name));

@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 static bool is_one_of(const char *word, const char *const *words)
 {
     for (size_t i = 0; words[i] != NULL; i++)

@@ -3,8 +3,6 @@
 
 #include "runner/convert/launcher.h"
 
-#include "base/banned.h"
-
 int64_t dt_launcher_devices(const dt_launcher *l)
 {
     if (l->uneven)

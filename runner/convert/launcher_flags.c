@@ -2,8 +2,6 @@
  * tests/peers/launcher_flags.py compares the tables with the programs' own help. */
 #include "runner/convert/launcher.h"
 
-#include "base/banned.h"
-
 #define FINDS  "dtrun finds ports and addresses itself"
 #define LOGS   "logs are in the run's folder: 'dtrun logs'"
 #define CORES  "dtrun divides the cores of a node among its ranks ('threads')"

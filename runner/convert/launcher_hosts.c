@@ -6,8 +6,6 @@
 #include "base/file.h"
 #include "runner/convert/launcher.h"
 
-#include "base/banned.h"
-
 enum { HOSTFILE_MOST = 1 << 20 };
 
 bool dt_launcher_is_host(const char *text, size_t length)

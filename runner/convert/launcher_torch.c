@@ -6,8 +6,6 @@
 #include "base/file.h"
 #include "runner/convert/launcher.h"
 
-#include "base/banned.h"
-
 enum { CONFIG_MOST = 1 << 20 };
 
 static dt_status begin(dt_launcher *l, const char *name, dt_error *err)

@@ -4,8 +4,6 @@
 
 #include "runner/convert/launcher.h"
 
-#include "base/banned.h"
-
 const char *dt_launcher_name(const char *program)
 {
     const char *slash = strrchr(program, '/');

@@ -6,8 +6,6 @@
 #include "runner/convert/llmc.h"
 #include "runner/convert/tool.h"
 
-#include "base/banned.h"
-
 static const struct {
     const char *name;
     int layers, heads, embed;

@@ -1,8 +1,6 @@
 /* llmc_flags: lists what each flag of llm.c's train_gpt2cu becomes, one flag per line. */
 #include "runner/convert/llmc.h"
 
-#include "base/banned.h"
-
 #define NO_SKIP "only steps with gradients that are not finite are skipped"
 #define FINDS   "dtrun finds ports and addresses itself"
 

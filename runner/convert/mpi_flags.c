@@ -2,8 +2,6 @@
  * dashes. tests/peers/launcher_flags.py compares the table with the programs. */
 #include "runner/convert/launcher.h"
 
-#include "base/banned.h"
-
 #define CORES  "dtrun divides the cores of a node among its ranks ('threads')"
 #define FINDS  "dtrun finds its own connections"
 #define LOGS   "'dtrun logs' has the output of each rank"

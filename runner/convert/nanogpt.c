@@ -6,8 +6,6 @@
 #include "runner/convert/nanogpt.h"
 #include "runner/convert/tool.h"
 
-#include "base/banned.h"
-
 static dt_status set_model(dt_draft *draft, const dt_flags *flags, dt_error *err)
 {
     static const struct {

@@ -1,8 +1,6 @@
 /* nanogpt_flags: lists what each name in nanoGPT's settings files becomes, one name per line. */
 #include "runner/convert/nanogpt.h"
 
-#include "base/banned.h"
-
 #define OWN_LOG "dtrun keeps its history itself; 'dtrun serve' shows it"
 
 /* clang-format off */

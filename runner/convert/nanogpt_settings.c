@@ -7,8 +7,6 @@
 #include "runner/convert/nanogpt.h"
 #include "runner/convert/python_values.h"
 
-#include "base/banned.h"
-
 #define FILE_MOST ((size_t)1 << 20)
 
 /* Returns an integer setting as text. A value such as "0.03 * max_iters" is often not an integer;

@@ -8,8 +8,6 @@
 #include "runner/convert/draft.h"
 #include "runner/convert/python_values.h"
 
-#include "base/banned.h"
-
 enum { DEEPEST = 64, NUMBER_SIZE = 64 };
 
 typedef struct parser {

@@ -6,8 +6,6 @@
 #include "base/strbuf.h"
 #include "runner/convert/words.h"
 
-#include "base/banned.h"
-
 void dt_python_init(dt_python_file *out, dt_arena *arena)
 {
     *out = (dt_python_file){.arena = arena};

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/convert/record.h"
 
 #include <errno.h>
@@ -16,8 +15,6 @@
 #include "base/proc_end.h"
 #include "runner/cli/interrupt.h"
 #include "runner/cli/report.h"
-
-#include "base/banned.h"
 
 extern char **environ;
 

@@ -4,8 +4,6 @@
 #include "runner/convert/launcher.h"
 #include "runner/convert/script_int.h"
 
-#include "base/banned.h"
-
 #define ADVICE "'dtrun import --record -- bash SCRIPT' runs a script and notes the exact words"
 
 #define OTHER_TOOL                                                                        \

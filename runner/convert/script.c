@@ -7,8 +7,6 @@
 #include "runner/convert/launcher.h"
 #include "runner/convert/script_int.h"
 
-#include "base/banned.h"
-
 dt_status dt_script_take(dt_script *script, char *const *words, size_t count, dt_error *err)
 {
     dt_status st = DT_OK;

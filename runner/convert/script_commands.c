@@ -6,8 +6,6 @@
 #include "runner/convert/launcher.h"
 #include "runner/convert/script_int.h"
 
-#include "base/banned.h"
-
 enum { VARIABLES_MOST = 1000, SHOWN_MOST = 50 /* lines that change nothing */ };
 
 static dt_status refuse_command(dt_script_scanner *s, const dt_shell_word *word, const char *reason)

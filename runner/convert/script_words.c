@@ -10,8 +10,6 @@
 
 #include "runner/convert/script_int.h"
 
-#include "base/banned.h"
-
 void dt_script_init(dt_script *out, const char *source, dt_arena *arena)
 {
     *out = (dt_script){.arena = arena, .source = source};

@@ -11,8 +11,6 @@
 
 #include "runner/convert/tool.h"
 
-#include "base/banned.h"
-
 static bool is_in(const char *list, const char *word, size_t length)
 {
     for (const char *at = list; *at != '\0'; at += strcspn(at, " ") + (strchr(at, ' ') != NULL))

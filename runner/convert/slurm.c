@@ -6,8 +6,6 @@
 
 #include "runner/convert/tool.h"
 
-#include "base/banned.h"
-
 /* Copies options that sbatch gets unchanged to slurm.options, in their long form. */
 static void carry_options(dt_draft *draft, const dt_flags *flags)
 {

@@ -5,8 +5,6 @@
 
 #include "runner/convert/launcher.h"
 
-#include "base/banned.h"
-
 #define OWN "dtrun sets the job's"
 #define PASSED(name, letter, takes)                              \
     {                                                            \

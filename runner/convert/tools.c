@@ -2,8 +2,6 @@
 
 #include "runner/convert/tool.h"
 
-#include "base/banned.h"
-
 const dt_convert_tool *const dt_convert_tools[] = {&dt_tool_fairseq, &dt_tool_llmc,
                                                    &dt_tool_nanogpt, &dt_tool_command, NULL};
 

@@ -5,8 +5,6 @@
 
 #include "base/utf8.h"
 
-#include "base/banned.h"
-
 enum { WORDS_MOST = 65536 };
 
 void *dt_shell_grow(void *items, size_t count, size_t *capacity, size_t bytes, dt_arena *arena)

@@ -6,8 +6,6 @@
 #include "base/json.h"
 #include "runner/corpus/json_line.h"
 
-#include "base/banned.h"
-
 static bool ends_with(const char *text, const char *tail)
 {
     size_t length = strlen(text), tail_length = strlen(tail);

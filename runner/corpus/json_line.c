@@ -5,8 +5,6 @@
 
 #include "base/utf8.h"
 
-#include "base/banned.h"
-
 enum { DEEPEST = 64, DIGITS_MOST = 15 };
 
 typedef struct cursor {

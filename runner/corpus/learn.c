@@ -7,8 +7,6 @@
 #include "base/clock.h"
 #include "runner/corpus/pair_counts.h"
 
-#include "base/banned.h"
-
 #define TELL_SECONDS 5.0 /* between two progress messages */
 
 /* A word after the merges so far: its token ids are in learner.symbols. */

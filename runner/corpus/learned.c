@@ -8,8 +8,6 @@
 
 #include "base/alloc.h"
 
-#include "base/banned.h"
-
 typedef struct counting {
     const dt_learned_options *options;
     dt_split split;

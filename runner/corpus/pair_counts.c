@@ -4,8 +4,6 @@
 
 #include "base/alloc.h"
 
-#include "base/banned.h"
-
 dt_status dt_pair_counts_init(dt_pair_counts *out, dt_error *err)
 {
     *out = (dt_pair_counts){0};

@@ -7,8 +7,6 @@
 
 #include "base/alloc.h"
 
-#include "base/banned.h"
-
 enum { INDEX_HEAD_BYTES = 26, COUNT_AT = 18 };
 
 typedef struct databin {

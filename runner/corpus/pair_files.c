@@ -6,8 +6,6 @@
 #include "engine/data/files.h"
 #include "recipes/foreign/databin.h"
 
-#include "base/banned.h"
-
 static bool ends_with(const char *text, const char *tail)
 {
     size_t length = strlen(text), tail_length = strlen(tail);

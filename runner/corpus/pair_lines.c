@@ -7,8 +7,6 @@
 #include "engine/data/mapping.h"
 #include "runner/corpus/pairs_int.h"
 
-#include "base/banned.h"
-
 static int64_t count_lines(const dt_mapping *text)
 {
     const unsigned char *at = text->bytes, *end = at + text->length;

@@ -1,5 +1,4 @@
 /* pair_prepared: tokenizes sentence pairs into one file of ids. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,8 +15,6 @@
 #include "runner/corpus/pairs_int.h"
 #include "runner/corpus/work.h"
 #include "runner/node_setup/transfer/content.h"
-
-#include "base/banned.h"
 
 #define HEAD_LINES   50000 /* pairs that are read without preparing: a fraction of a second */
 #define KEY_VERSION  "pairs 1 " DT_VERSION /* as in prepared.c */

@@ -1,8 +1,6 @@
 #include "engine/data/mapping.h"
 #include "runner/corpus/pairs_int.h"
 
-#include "base/banned.h"
-
 dt_status dt_pairs_read(dt_pair_tally *out, const dt_pair_file *file,
                         const char *const names[DT_LANGUAGES], const dt_pair_sink *sink,
                         dt_error *err)

@@ -6,8 +6,6 @@
 #include "runner/corpus/documents.h"
 #include "runner/corpus/pairs_int.h"
 
-#include "base/banned.h"
-
 /* Copies field `column` of a .tsv line; such a file has no quotes. Returns false if the line has
  * fewer fields. */
 static bool tab_field(dt_strbuf *out, const char *line, size_t length, int64_t column)

@@ -1,8 +1,6 @@
 /* pair_tally: counts the sentence pairs that were read and left out. */
 #include "runner/corpus/pairs_int.h"
 
-#include "base/banned.h"
-
 void dt_pair_tally_broken(dt_pair_tally *out, const char *path, int64_t line, const char *why)
 {
     if (out->broken++ < DT_PAIRS_NAMED)

@@ -7,8 +7,6 @@
 #include "engine/data/files.h"
 #include "engine/data/sides.h"
 
-#include "base/banned.h"
-
 /* The files that a recipe names, and their contents. */
 typedef struct named {
     const char *paths[2]; /* the source's file, and the target's if it has its own; else NULL */

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/corpus/parts.h"
 
 #include <errno.h>
@@ -10,8 +9,6 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-
-#include "base/banned.h"
 
 /* Bounds of a part's size. Within them, all files together are divided into 64 parts: enough for
  * many threads, but not too many files. */

@@ -9,8 +9,6 @@
 #include "runner/corpus/work.h"
 #include "runner/term/format.h"
 
-#include "base/banned.h"
-
 void dt_prepared_describe(dt_strbuf *out, const dt_prepared *made)
 {
     char tokens[DT_FORMAT_SIZE], bytes[DT_FORMAT_SIZE];

@@ -1,7 +1,6 @@
 /* prepared: tokenizes text into token files in the cache (prepared.h). A part is complete once
  * its facts exist, which are written after its tokens. The folder is complete once facts.json
  * exists. */
-#define _GNU_SOURCE
 #include "runner/corpus/prepared.h"
 
 #include <stdlib.h>
@@ -15,8 +14,6 @@
 #include "base/version.h"
 #include "runner/corpus/work.h"
 #include "runner/node_setup/transfer/content.h"
-
-#include "base/banned.h"
 
 #define KEY_VERSION \
     "1 " DT_VERSION /* changes with the format and with the version, which may tokenize differently */

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/corpus/threads.h"
 
 #include <pthread.h>
@@ -7,8 +6,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-
-#include "base/banned.h"
 
 #define THREADS_MOST 64
 #define TELL_SECONDS 5.0 /* between two progress messages */

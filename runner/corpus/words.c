@@ -9,8 +9,6 @@
 
 #include "base/alloc.h"
 
-#include "base/banned.h"
-
 #define SLOTS_FIRST ((uint64_t)1 << 12)
 
 void dt_words_init(dt_words *out)

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/corpus/work.h"
 
 #include <stdio.h>
@@ -10,8 +9,6 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "runner/corpus/threads.h"
-
-#include "base/banned.h"
 
 #define PART_NAME_SIZE 32
 

@@ -8,8 +8,6 @@
 #include "runner/term/format.h"
 #include "runner/view/compare/wide.h"
 
-#include "base/banned.h"
-
 typedef struct csv {
     dt_output output;
     const dt_run *run;

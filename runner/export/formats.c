@@ -3,8 +3,6 @@
 
 #include "runner/export/export.h"
 
-#include "base/banned.h"
-
 #define ADDRESS(name) &dt_export_##name,
 const dt_export_format *const dt_export_formats[] = {DT_EXPORT_FORMATS(ADDRESS) NULL};
 

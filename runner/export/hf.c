@@ -10,8 +10,6 @@
 #include "runner/launch/weights.h"
 #include "runner/supervisor/supervisor.h"
 
-#include "base/banned.h"
-
 /* Runs `dtrun-engine export` on the checkpoint. */
 static dt_status call_engine(const char *checkpoint, const dt_export_job *job, dt_error *err)
 {

@@ -5,8 +5,6 @@
 #include "runner/cli/output.h"
 #include "web/report.h"
 
-#include "base/banned.h"
-
 static dt_status write_html(const dt_export_job *job, dt_error *err)
 {
     dt_arena *arena = job->call->arena;

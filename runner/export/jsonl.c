@@ -9,8 +9,6 @@
 #include "runner/cli/output.h"
 #include "runner/term/format.h"
 
-#include "base/banned.h"
-
 typedef struct jsonl {
     dt_output output;
     const char *of_name;  /* the name that `name` was made from; compared by address */

@@ -16,8 +16,6 @@
 #include "runner/export/mlflow_open.h"
 #include "runner/export/mlflow_patience.h"
 
-#include "base/banned.h"
-
 #define API            "api/2.0/mlflow/"
 #define FOLLOW_SECONDS 5.0
 

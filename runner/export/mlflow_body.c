@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/export/mlflow_body.h"
 
 #include <ctype.h>
@@ -6,8 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/banned.h"
 
 enum { PARAM_BYTES_MOST = 500, KEY_BYTES_MOST = 250 };
 

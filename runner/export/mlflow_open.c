@@ -1,12 +1,9 @@
-#define _GNU_SOURCE
 #include "runner/export/mlflow_open.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "runner/cli/report.h"
-
-#include "base/banned.h"
 
 #define TOKEN    "MLFLOW_TRACKING_TOKEN"
 #define NAME     "MLFLOW_TRACKING_USERNAME"

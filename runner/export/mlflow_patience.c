@@ -1,7 +1,5 @@
 #include "runner/export/mlflow_patience.h"
 
-#include "base/banned.h"
-
 bool dt_mlflow_is_refusal(dt_status st)
 {
     return st == DT_ERR_USAGE || st == DT_ERR_NOT_FOUND || st == DT_ERR_CORRUPT;

@@ -19,8 +19,6 @@
 #include "runner/cli/output.h"
 #include "runner/export/thrift.h"
 
-#include "base/banned.h"
-
 #define ROWS_MOST 131072
 
 enum { PLAIN = 0, RLE = 3, RLE_DICTIONARY = 8 };       /* encodings */

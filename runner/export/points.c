@@ -1,7 +1,5 @@
 #include "runner/export/export.h"
 
-#include "base/banned.h"
-
 #define BLOCK_POINTS 4096
 
 typedef struct block {

@@ -17,8 +17,6 @@
 #include "runner/cli/output.h"
 #include "runner/export/thrift.h"
 
-#include "base/banned.h"
-
 enum { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };
 
 typedef struct board {

@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "base/banned.h"
-
 enum { TYPE_I64 = 6, TYPE_LIST = 9 };
 
 void dt_varint_add(dt_strbuf *out, uint64_t value)

@@ -1,5 +1,4 @@
 /* fetch: manages the cache of downloads (fetch.h). */
-#define _GNU_SOURCE
 #include "runner/fetch/fetch.h"
 
 #include <ctype.h>
@@ -19,8 +18,6 @@
 #include "base/file.h"
 #include "base/strbuf.h"
 #include "runner/fetch/fetch_int.h"
-
-#include "base/banned.h"
 
 #define TRIES                8
 #define TRIES_FIRST          3 /* without a single byte: a wrong host name is reported soon */

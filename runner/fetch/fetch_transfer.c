@@ -1,5 +1,4 @@
 /* fetch_transfer: runs one transfer with libcurl into a part, which it resumes if it has bytes. */
-#define _GNU_SOURCE
 #include <curl/curl.h>
 #include <errno.h>
 #include <stdio.h>
@@ -12,8 +11,6 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "runner/fetch/fetch_int.h"
-
-#include "base/banned.h"
 
 #define CONNECT_SECONDS 15L
 #define STALL_SECONDS   30L /* abort after this time without a byte */

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/fetch/rest.h"
 
 #include <curl/curl.h>
@@ -7,8 +6,6 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-
-#include "base/banned.h"
 
 #define TRIES              5
 #define PAUSE_SECONDS      0.5  /* before the second try; doubled for each further try */

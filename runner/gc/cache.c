@@ -5,7 +5,6 @@
  * use but not yet marked, so files are kept for a day. Contents of the folder of a run's command (files/) are kept
  * while the run can need another node, so until it ends.
  */
-#define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -20,8 +19,6 @@
 #include "runner/node_setup/workdir/contents.h"
 #include "runner/node_setup/workdir/workdir.h"
 #include "runner/supervisor/folder/run_folder.h"
-
-#include "base/banned.h"
 
 #define DAY_MS      ((int64_t)86400 * 1000)
 #define GONE_PREFIX ".gone-"

@@ -5,8 +5,6 @@
 
 #include "base/file.h"
 
-#include "base/banned.h"
-
 const char *const dt_gc_kind_names[] = {
     [DT_GC_CHECKPOINTS] = "checkpoints",
     [DT_GC_LOGS] = "logs",

@@ -1,11 +1,8 @@
-#define _GNU_SOURCE
 #include <string.h>
 #include <sys/stat.h>
 
 #include "runner/gc/gc.h"
 #include "runner/supervisor/folder/remove.h"
-
-#include "base/banned.h"
 
 static int64_t bytes_of(const char *path)
 {

@@ -7,8 +7,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-#include "base/banned.h"
-
 static const char *const variables[DT_GC_KINDS] = {
     [DT_GC_LOGS] = "DTRUN_LOG_QUOTA",
     [DT_GC_CACHE] = "DTRUN_CACHE_QUOTA",

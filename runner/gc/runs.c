@@ -12,8 +12,6 @@
 #include "runner/supervisor/folder/run_folder.h"
 #include "runner/supervisor/rebuild/fill.h"
 
-#include "base/banned.h"
-
 static dt_status find_beyond(const char ***paths, int64_t *count, const dt_gc *gc, const char *run,
                              dt_error *err)
 {

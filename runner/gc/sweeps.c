@@ -1,5 +1,4 @@
 /* sweeps: finds and removes folders of ended sweeps. Their runs are ordinary runs, and are kept. */
-#define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -10,8 +9,6 @@
 #include "base/file.h"
 #include "runner/gc/gc.h"
 #include "runner/sweep/group.h"
-
-#include "base/banned.h"
 
 #define GONE_PREFIX ".gone-"
 

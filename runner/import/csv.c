@@ -19,8 +19,6 @@
 #include "base/file.h"
 #include "runner/import/import.h"
 
-#include "base/banned.h"
-
 #define FILE_BYTES_MOST ((size_t)4 << 30)
 
 enum { COLUMNS_MOST = 2048, NONE = -1 };

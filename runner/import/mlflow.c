@@ -10,8 +10,6 @@
 #include "runner/export/mlflow_open.h"
 #include "runner/import/import.h"
 
-#include "base/banned.h"
-
 #define API         "api/2.0/mlflow/"
 #define RUNS_PAGE   100
 #define POINTS_PAGE 25000

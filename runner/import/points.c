@@ -5,8 +5,6 @@
 #include "base/display.h"
 #include "runner/import/import.h"
 
-#include "base/banned.h"
-
 void dt_imported_init(dt_imported *out, dt_arena *arena)
 {
     *out = (dt_imported){.arena = arena};

@@ -3,7 +3,6 @@
  * recipes/foreign/event_file.h describes the files. A record truncated by the end of the file was still being written
  * and is ignored. Everything that is not a scalar is skipped.
  */
-#define _GNU_SOURCE
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +11,6 @@
 #include "base/file.h"
 #include "recipes/foreign/event_file.h"
 #include "runner/import/import.h"
-
-#include "base/banned.h"
 
 #define FILE_BYTES_MOST ((size_t)4 << 30)
 #define DEPTH_MOST      16

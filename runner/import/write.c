@@ -10,8 +10,6 @@
 #include "runner/launch/run_id.h"
 #include "runner/supervisor/folder/labels.h"
 
-#include "base/banned.h"
-
 /* Turns the name in the file into a valid name of a run. Other names in the file that would become the same name
  * get different ones (name_apart), and the note keeps the original. */
 static const char *make_name(const char *given, dt_arena *arena)

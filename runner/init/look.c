@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/init/look.h"
 
 #include <dirent.h>
@@ -6,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-#include "base/banned.h"
 
 enum { FILES_MOST = 1000 };
 

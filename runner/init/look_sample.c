@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 /* look_sample: detects the kind of one file by its first bytes (runner/init/look.h). */
 #include <ctype.h>
 #include <errno.h>
@@ -15,8 +14,6 @@
 #include "engine/data/npy.h"
 #include "runner/corpus/documents.h"
 #include "runner/init/look.h"
-
-#include "base/banned.h"
 
 #define SAMPLE_BYTES ((size_t)1 << 20)
 #define WHOLE_BYTES  ((int64_t)64 << 20) /* of rows that are read to count the classes */

@@ -6,8 +6,6 @@
 #include "runner/init/recipe_int.h"
 #include "runner/launch/placement.h"
 
-#include "base/banned.h"
-
 /* From small to large. */
 static const dt_init_size sizes[] = {
     {2, 2, 64, 32, 16, "1e-3", 0, 1000, false},

@@ -4,8 +4,6 @@
 #include "runner/init/recipe_int.h"
 #include "runner/term/format.h"
 
-#include "base/banned.h"
-
 enum { LINE = 100 };
 
 bool dt_init_is_rows(const dt_init_draft *d)

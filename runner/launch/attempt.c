@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/launch/attempt.h"
 
 #include <errno.h>
@@ -25,8 +24,6 @@
 #include "runner/supervisor/folder/remove.h"
 #include "runner/supervisor/folder/task_folder.h"
 #include "runner/supervisor/supervisor.h"
-
-#include "base/banned.h"
 
 enum { HASH_SIZE = 33 };
 

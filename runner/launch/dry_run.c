@@ -9,8 +9,6 @@
 #include "runner/term/format.h"
 #include "runner/term/table.h"
 
-#include "base/banned.h"
-
 static json_t *memory_to_json(const dt_preflight *flight)
 {
     const dt_memory *memory = &flight->memory;

@@ -17,8 +17,6 @@
 #include "runner/supervisor/folder/task_run.h"
 #include "runner/supervisor/supervisor.h"
 
-#include "base/banned.h"
-
 static dt_status refuse_without_checkpoint(const dt_run *run, dt_error *err)
 {
     int64_t below = run->step > 0 ? run->step : run->steps_total;

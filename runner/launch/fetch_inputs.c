@@ -5,8 +5,6 @@
 #include "runner/cli/report.h"
 #include "runner/fetch/fetch.h"
 
-#include "base/banned.h"
-
 static void tell(void *context, const char *text)
 {
     dt_report_say("%s", text);

@@ -11,8 +11,6 @@
 #include "runner/launch/past_speed.h"
 #include "runner/predict/predict.h"
 
-#include "base/banned.h"
-
 /* Share of the data sheet's rate that published trainings of transformers reach
  * (docs/scaling.md). */
 #define GPU_SHARE_LOW  0.25

@@ -8,8 +8,6 @@
 #include "runner/launch/fit.h"
 #include "runner/term/format.h"
 
-#include "base/banned.h"
-
 enum { MINUTE = 60, HOUR = 3600, DAY = 86400 };
 
 /* "4 ms", "12 s", "8 min", "3.2 h", "5.1 d" */

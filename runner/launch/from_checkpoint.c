@@ -10,8 +10,6 @@
 #include "runner/supervisor/folder/task_run.h"
 #include "runner/supervisor/supervisor.h"
 
-#include "base/banned.h"
-
 dt_status dt_from_checkpoint_ref(const char **run, const char **which, const char *ref, bool option,
                                  const dt_call *call, dt_error *err)
 {

@@ -9,8 +9,6 @@
 #include "runner/launch/workdir.h"
 #include "runner/node_setup/workdir/workdir.h"
 
-#include "base/banned.h"
-
 /* Parameters and two moments, fp32. A save needs space before an older checkpoint is removed. */
 enum { CHECKPOINT_BYTES_PER_PARAMETER = 12 };
 

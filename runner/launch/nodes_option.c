@@ -4,8 +4,6 @@
 
 #include "base/strbuf.h"
 
-#include "base/banned.h"
-
 void dt_nodes_option(const char **out, const char *text, dt_arena *arena)
 {
     dt_strbuf list;

@@ -5,8 +5,6 @@
 #include "recipes/fields/fields.h"
 #include "runner/term/table.h"
 
-#include "base/banned.h"
-
 /* Returns the --set arguments "a.b=value" as typed; possible secrets are not repeated. */
 static json_t *words_of_sets(const dt_recipe_source *source)
 {

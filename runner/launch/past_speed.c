@@ -9,8 +9,6 @@
 #include "recipes/fields/fields.h"
 #include "store/store.h"
 
-#include "base/banned.h"
-
 enum { LOOKED_AT = 100, TAKEN_MOST = 20, SURE = 3 };
 
 #define NEAR_SIZE 1.3863 /* log 4: up to four times as many or as few FLOPs per step */

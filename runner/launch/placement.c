@@ -7,8 +7,6 @@
 
 #include "recipes/fields/nodes.h"
 
-#include "base/banned.h"
-
 /* True for the device file of a GPU: "nvidia0". */
 static bool is_gpu(const char *name)
 {

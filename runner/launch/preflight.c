@@ -18,8 +18,6 @@
 #include "runner/supervisor/supervisor.h"
 #include "runner/term/format.h"
 
-#include "base/banned.h"
-
 /* Parameters and two moments, fp32. */
 enum { CHECKPOINT_BYTES_PER_PARAMETER = 12 };
 /* Space for store, journals and logs of a long run. */

@@ -3,8 +3,6 @@
 #include "recipes/architecture/architecture.h"
 #include "runner/launch/preflight.h"
 
-#include "base/banned.h"
-
 int64_t dt_preflight_replicas(const dt_preflight *flight)
 {
     return dt_plan_replicas(&flight->plan);

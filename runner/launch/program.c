@@ -10,8 +10,6 @@
 #include "runner/launch/workdir.h"
 #include "runner/supervisor/folder/resume_point.h"
 
-#include "base/banned.h"
-
 static dt_status check(const dt_run *run, const dt_call *call, dt_error *err)
 {
     static const char *const of_training[] = {"new-data", "new-model", NULL};

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/launch/provenance.h"
 
 #include <limits.h>
@@ -14,8 +13,6 @@
 #include "runner/cli/child.h"
 #include "runner/launch/weights.h"
 #include "runner/transport/quote.h"
-
-#include "base/banned.h"
 
 enum { DATA_MOST = 200, COMMAND_BYTES = 65536 };
 #define GIT_SECONDS 3.0

@@ -6,8 +6,6 @@
 #include "runner/cli/report.h"
 #include "runner/supervisor/policy/restart.h"
 
-#include "base/banned.h"
-
 /* *differ: the data have changed, and are allowed to. note: text about them to print, or "". */
 static dt_status check_data(bool *differ, dt_strbuf *note, const dt_preflight *flight,
                             const dt_checkpoint_info *info, const dt_run *run, const dt_call *call,

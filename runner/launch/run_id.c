@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/launch/run_id.h"
 
 #include <errno.h>
@@ -9,8 +8,6 @@
 #include "base/dirs.h"
 #include "base/file.h"
 #include "runner/supervisor/folder/run_folder.h"
-
-#include "base/banned.h"
 
 static const char letters[] = "abcdefghjkmnpqrstuvwxyz23456789";
 enum { LETTERS = sizeof(letters) - 1, TRIES = 100 };

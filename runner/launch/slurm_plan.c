@@ -8,8 +8,6 @@
 #include "runner/slurm/allocation.h"
 #include "runner/slurm/name.h"
 
-#include "base/banned.h"
-
 /* The recipe's node item, and the items that it expands to. */
 typedef struct expansion {
     dt_node_spec spec;

@@ -22,8 +22,6 @@
 #include "runner/supervisor/folder/task_folder.h"
 #include "runner/supervisor/folder/task_run.h"
 
-#include "base/banned.h"
-
 #define INPUT_MOST ((size_t)1 << 30)
 #define NAME_MOST  64
 /* the work for a line, in bytes of text (task_parts.h): each new token of a text takes a pass of its own */

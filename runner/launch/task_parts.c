@@ -2,8 +2,6 @@
 
 #include "engine/tokens/text_lines.h"
 
-#include "base/banned.h"
-
 /* Iterates over the lines of both files. */
 typedef struct walk {
     dt_text_lines input, target;

@@ -7,8 +7,6 @@
 #include "engine/data/fingerprint.h"
 #include "engine/weights/weights.h"
 
-#include "base/banned.h"
-
 #define FILE_MOST  ((size_t)256 << 20)
 #define SHOWN_MOST 200
 

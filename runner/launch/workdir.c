@@ -13,8 +13,6 @@
 #include "runner/supervisor/folder/run_folder.h"
 #include "runner/term/format.h"
 
-#include "base/banned.h"
-
 #define GIT_SECONDS 20.0
 
 bool dt_launch_workdir_is_sent(const dt_recipe *recipe)

@@ -6,8 +6,6 @@
 
 #include "base/strbuf.h"
 
-#include "base/banned.h"
-
 /* Returns true if an address is in the subnet "10.0.0.0/24". */
 static bool in_subnet(const char *address, const char *subnet)
 {

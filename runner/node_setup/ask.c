@@ -4,8 +4,6 @@
 #include "runner/node_setup/node_setup_int.h"
 #include "runner/transport/remote.h"
 
-#include "base/banned.h"
-
 #define ANSWER_MAX_BYTES ((size_t)64 << 20) /* the index of a checkpoint */
 #define SIZE_SECONDS     20.0
 

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/node_setup/bootstrap.h"
 
 #include <stdio.h>
@@ -10,8 +9,6 @@
 #include "base/file.h"
 #include "runner/node_setup/node_setup_int.h"
 #include "runner/transport/remote.h"
-
-#include "base/banned.h"
 
 #define AGENT_MAX_BYTES  ((size_t)64 << 20)
 #define ANSWER_MAX_BYTES ((size_t)1 << 20)

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/node_setup/bundle.h"
 
 #include <dirent.h>
@@ -13,8 +12,6 @@
 #include "base/dirs.h"
 #include "base/strbuf.h"
 #include "runner/node_setup/node_setup_int.h"
-
-#include "base/banned.h"
 
 #define LIST_SECONDS 20.0
 #define GPU_PART     "libdtrun-cuda.so" /* DT_CUDA_LIBRARY of engine/device/device_cuda.h */

@@ -5,8 +5,6 @@
 #include "runner/node_setup/bootstrap.h"
 #include "runner/node_setup/node_setup_int.h"
 
-#include "base/banned.h"
-
 #define FORGET_SECONDS 30.0
 #define WIPE_SECONDS   300.0
 #define NAMES_MAX      5

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/node_setup/glibc.h"
 
 #include <errno.h>
@@ -9,8 +8,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "base/banned.h"
 
 static const char name[] = "GLIBC_2.";
 

@@ -1,7 +1,6 @@
 /* keepalive: starts an agent that outlives the connection to its node. Slurm ends the processes
  * that a step leaves running, so the agent gets a step of its own, whose srun is detached from the
  * supervisor. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -14,8 +13,6 @@
 #include "base/startup.h"
 #include "runner/node_setup/node_setup_int.h"
 #include "runner/transport/transport.h"
-
-#include "base/banned.h"
 
 #define READY_SECONDS 30.0
 #define LOG_BYTES     ((size_t)65536)

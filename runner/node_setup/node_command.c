@@ -7,8 +7,6 @@
 #include "runner/node_setup/node_setup_int.h"
 #include "runner/transport/transport.h"
 
-#include "base/banned.h"
-
 bool dt_nodes_is_here(const char *node)
 {
     return dt_transport_local.reaches(node);

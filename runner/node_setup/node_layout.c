@@ -4,8 +4,6 @@
 #include "base/file.h"
 #include "runner/node_setup/node_setup_int.h"
 
-#include "base/banned.h"
-
 #define PLACE_MAX_BYTES ((size_t)4 << 20)
 #define PLACE_FILE      DT_NODE_LAYOUT_FILE
 

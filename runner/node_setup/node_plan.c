@@ -9,8 +9,6 @@
 #include "runner/node_setup/node_setup_int.h"
 #include "runner/node_setup/transfer/saved.h"
 
-#include "base/banned.h"
-
 static json_t *join(const char *folder, const char *name)
 {
     dt_strbuf path;

@@ -1,5 +1,4 @@
 /* prepare: runs the steps that prepare a node before its agent is started. */
-#define _GNU_SOURCE
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,8 +12,6 @@
 #include "runner/node_setup/node_setup_int.h"
 #include "runner/node_setup/slurm_nodes.h"
 #include "runner/node_setup/workdir/workdir.h"
-
-#include "base/banned.h"
 
 #define ASK_SECONDS 20.0
 

@@ -3,7 +3,6 @@
  * runs/ID/slurm.json, {"job": 12}, exists from the submission to the end of the run, so that later
  * attempts use the same job, and a later supervisor finds it.
  */
-#define _GNU_SOURCE
 #include "runner/node_setup/slurm_nodes.h"
 
 #include <stdio.h>
@@ -17,8 +16,6 @@
 #include "runner/node_setup/node_setup_int.h"
 #include "runner/slurm/job.h"
 #include "runner/slurm/name.h"
-
-#include "base/banned.h"
 
 #define JOB_FILE      "slurm.json"
 #define LOCK_FILE     "slurm.lock"

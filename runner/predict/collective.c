@@ -2,8 +2,6 @@
 
 #include <math.h>
 
-#include "base/banned.h"
-
 enum { LL, LL128, SIMPLE, PROTOCOLS };
 enum { RING, TREE, WAYS };
 enum { NVLINK, PCIE, NETWORK, LINKS };

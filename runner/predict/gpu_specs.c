@@ -2,8 +2,6 @@
 
 #include <stddef.h>
 
-#include "base/banned.h"
-
 #define H100_LINKS "NCCL on NVLink 4: 360 to 370 GB/s (its developers, nccl-tests issues 212, 326)"
 #define A100_LINKS "NCCL on NVLink 3: its own model's bound of 235 GB/s (src/graph/tuning.cc)"
 #define PCIE_LINKS "NCCL through PCIe 4 and the host: 20 GB/s (nccl-tests issue 178)"

@@ -7,8 +7,6 @@
 #include "recipes/cost/matrices.h"
 #include "recipes/plan/plan.h"
 
-#include "base/banned.h"
-
 /* --- compute */
 
 /* Computes the FLOPs of each stage of a micro-step (recipes/cost/traffic.h). */

@@ -1,5 +1,4 @@
 /* allowed: decides which commands can run on a server, and finds the server. */
-#define _GNU_SOURCE
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +6,6 @@
 #include <unistd.h>
 
 #include "runner/relay/relay.h"
-
-#include "base/banned.h"
 
 /* Appends the names of the commands that a server runs: "list, show, ..." */
 static void list_remote(dt_strbuf *out)

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include <curl/curl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +10,6 @@
 #include "runner/relay/relay_int.h"
 #include "runner/term/term.h"
 #include "web/command.h"
-
-#include "base/banned.h"
 
 #define CONNECT_SECONDS    10L
 #define SILENCE_SECONDS    (6 * DT_WEB_COMMAND_SIGN_SECONDS)

@@ -5,8 +5,6 @@
 
 #include "web/command.h"
 
-#include "base/banned.h"
-
 #define HEAD_BYTES_MOST 16 /* longest header, "o 16384\n", with room to spare */
 #define EXIT_CODE_MOST  255
 

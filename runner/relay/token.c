@@ -7,8 +7,6 @@
 
 #include "base/file.h"
 
-#include "base/banned.h"
-
 #define TOKEN_BYTES_MOST ((size_t)4096)
 
 static dt_status read_token(dt_strbuf *out, const char *path, dt_error *err)

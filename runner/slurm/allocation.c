@@ -1,12 +1,9 @@
-#define _GNU_SOURCE
 #include "runner/slurm/allocation.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "runner/slurm/job.h"
-
-#include "base/banned.h"
 
 #define COUNT_MAX 1000000
 

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/slurm/job.h"
 
 #include <inttypes.h>
@@ -9,8 +8,6 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "runner/slurm/tool.h"
-
-#include "base/banned.h"
 
 #define END_SECONDS 3.0 /* time limit for the script to end after the signal */
 #define HOSTS_MAX   1024

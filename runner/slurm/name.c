@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 /* Splits "slurm:" NUMBER `mark` REST; false if the name has another form. */
 static bool split(const char *name, char mark, int64_t *number, const char **rest)
 {

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/slurm/tool.h"
 
 #include <errno.h>
@@ -13,8 +12,6 @@
 #include "base/exit.h"
 #include "base/file.h"
 #include "base/startup.h"
-
-#include "base/banned.h"
 
 #define LOOK_SECONDS     0.005
 #define ANSWER_MAX_BYTES (1 << 20)

@@ -4,8 +4,6 @@
 
 #include "runner/smoke/smoke_int.h"
 
-#include "base/banned.h"
-
 enum { LEARNING_STEPS = 40, LAST_POINTS = 5, COMPARED_STEPS = 6 };
 /* Least tokens of data that are not counted because that needs a full read. */
 #define TOKENS_OF_LARGE_DATA 16e6

@@ -1,5 +1,4 @@
 /* check_basics: checks training, evaluation, generation, memory and stopping with one run. */
-#define _GNU_SOURCE
 #include <math.h>
 #include <signal.h>
 #include <string.h>
@@ -10,8 +9,6 @@
 #include "base/file.h"
 #include "runner/smoke/smoke_int.h"
 #include "runner/term/format.h"
-
-#include "base/banned.h"
 
 #define EVER_STEPS   1000000000
 #define EVER_SECONDS 900 /* limit of a run that is not stopped */

@@ -5,8 +5,6 @@
 #include "runner/smoke/smoke_int.h"
 #include "runner/term/format.h"
 
-#include "base/banned.h"
-
 /* A program that shows neither a metric nor a checkpoint counts as started after this time. */
 #define STEADY_SECONDS 5.0
 

@@ -4,7 +4,6 @@
  * The run of dt_smoke_starts is killed and stopped if it still runs by then. If it has ended, each check starts a run of
  * its own.
  */
-#define _GNU_SOURCE
 #include <ctype.h>
 #include <dirent.h>
 #include <signal.h>
@@ -17,8 +16,6 @@
 #include "base/file.h"
 #include "recipes/fields/nodes.h"
 #include "runner/smoke/smoke_int.h"
-
-#include "base/banned.h"
 
 #define ENDED_BEFORE "the program ended before"
 #define LONGER       " (--set args.* can make it longer)"

@@ -3,8 +3,6 @@
 
 #include "runner/smoke/smoke_int.h"
 
-#include "base/banned.h"
-
 #define HANG_SECONDS 2 /* least time without a step; at least five steps long */
 
 static dt_recipe harmed(const dt_smoke *smoke)

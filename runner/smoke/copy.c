@@ -1,5 +1,4 @@
 /* copy: copies the folder of a command, for the runs of a smoke test. */
-#define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
 #include <fnmatch.h>
@@ -10,8 +9,6 @@
 #include "runner/node_setup/workdir/contents.h"
 #include "runner/smoke/place.h"
 #include "runner/term/format.h"
-
-#include "base/banned.h"
 
 enum { MODE_BITS = 07777, DEPTH_MOST = 200 };
 

@@ -3,8 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 enum { CUT_SECONDS = 10, CUT_MOST_SECONDS = 600 };
 
 const dt_smoke_fault_kind dt_smoke_fault_kinds[DT_SMOKE_FAULT_KINDS] = {

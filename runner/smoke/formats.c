@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "base/banned.h"
-
 const char *dt_smoke_verdict_name(dt_smoke_verdict verdict)
 {
     static const char *const names[] = {"good", "failed", "skipped"};

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/smoke/place.h"
 
 #include <errno.h>
@@ -12,8 +11,6 @@
 #include "recipes/read/writer.h"
 #include "runner/cli/child.h"
 #include "runner/supervisor/folder/run_folder.h"
-
-#include "base/banned.h"
 
 enum { WORDS_MAX = 32 };
 #define STOP_SECONDS 60.0

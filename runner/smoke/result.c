@@ -4,8 +4,6 @@
 
 #include "runner/smoke/smoke_int.h"
 
-#include "base/banned.h"
-
 static void say(dt_smoke_result *out, const dt_smoke *smoke, dt_smoke_verdict verdict,
                 const char *fmt, va_list args)
 {

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/smoke/runs.h"
 
 #include <stdio.h>
@@ -7,8 +6,6 @@
 
 #include "base/clock.h"
 #include "runner/cli/interrupt.h"
-
-#include "base/banned.h"
 
 #define LOOK_SECONDS   0.02
 #define VARIABLE_BYTES 32

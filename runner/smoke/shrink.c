@@ -6,8 +6,6 @@
 
 #include "recipes/fields/task_fields.h"
 
-#include "base/banned.h"
-
 enum { LAYERS = 2, HEADS = 2, WIDTH = 64, SEQUENCES = 4, TOKENS = 64, MICRO_STEPS = 2, RANKS = 2 };
 /* With a large vocabulary the output layer takes most of the time. */
 enum { LARGE_VOCABULARY = 8192, FEW_SEQUENCES = 2 };

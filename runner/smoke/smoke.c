@@ -7,8 +7,6 @@
 #include "runner/cli/interrupt.h"
 #include "runner/smoke/smoke_int.h"
 
-#include "base/banned.h"
-
 typedef struct check {
     const char *name, *promise;
     dt_smoke_look *look;

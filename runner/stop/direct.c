@@ -1,5 +1,4 @@
 /* direct: stops a run on the nodes that its folder names, one after the other. */
-#define _GNU_SOURCE
 #include "runner/stop/direct.h"
 
 #include <dirent.h>
@@ -8,8 +7,6 @@
 #include "base/file.h"
 #include "runner/node_setup/node_setup.h"
 #include "runner/supervisor/supervisor.h"
-
-#include "base/banned.h"
 
 typedef struct stopping {
     const char *run;

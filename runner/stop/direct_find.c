@@ -1,6 +1,5 @@
 /* direct_find: finds the run that a name stands for without the history, from the folders of
  * runs or from what runs on a node. */
-#define _GNU_SOURCE
 #include "runner/stop/direct.h"
 
 #include <dirent.h>
@@ -9,8 +8,6 @@
 
 #include "base/dirs.h"
 #include "base/run_name.h"
-
-#include "base/banned.h"
 
 #define PLAN_BYTES ((size_t)16 << 20)
 

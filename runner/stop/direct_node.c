@@ -1,5 +1,4 @@
 /* direct_node: lists and ends what runs on one node, by one command of the agent each. */
-#define _GNU_SOURCE
 #include "runner/stop/direct.h"
 
 #include <string.h>
@@ -11,8 +10,6 @@
 #include "runner/node_setup/bootstrap.h"
 #include "runner/node_setup/node_setup.h"
 #include "runner/transport/transport.h"
-
-#include "base/banned.h"
 
 dt_status dt_direct_agent(const char **agent, const char *node, dt_arena *arena, dt_error *err)
 {

@@ -5,8 +5,6 @@
 #include "runner/stop/direct.h"
 #include "runner/stop/stop.h"
 
-#include "base/banned.h"
-
 static void say_running(dt_strbuf *text, const json_t *entry, const char *what)
 {
     dt_strbuf_add_fmt(text, "%s attempt %s: %s\n", json_string_value(json_object_get(entry, "run")),

@@ -8,8 +8,6 @@
 #include "runner/supervisor/rebuild/proof.h"
 #include "runner/supervisor/supervisor.h"
 
-#include "base/banned.h"
-
 /* Ends what the attempt has on the node. *problem: why that failed, in the arena, or NULL. */
 static dt_status end_on(const char **problem, dt_store *store, const dt_run *run, int64_t attempt,
                         const dt_node *node, dt_arena *arena, dt_error *err)

@@ -9,8 +9,6 @@
 #include "runner/supervisor/supervisor.h"
 #include "runner/times.h"
 
-#include "base/banned.h"
-
 #define LOOK_SECONDS 0.05
 
 /* A run that was asked to stop, and the result. */

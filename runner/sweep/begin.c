@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/sweep/begin.h"
 
 #include <string.h>
@@ -7,8 +6,6 @@
 #include "base/exit.h"
 #include "base/json.h"
 #include "runner/cli/child.h"
-
-#include "base/banned.h"
 
 enum { TAGS_MAX = 64 };
 #define LAUNCH_SECONDS 600.0 /* the launch may have to fetch data */

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/sweep/drive.h"
 
 #include <math.h>
@@ -20,8 +19,6 @@
 #include "runner/sweep/places.h"
 #include "runner/times.h"
 #include "store/store.h"
-
-#include "base/banned.h"
 
 #define LOOK_SECONDS 0.5
 

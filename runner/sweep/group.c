@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/sweep/group.h"
 
 #include <dirent.h>
@@ -11,8 +10,6 @@
 #include "base/file.h"
 #include "recipes/read/origins.h"
 #include "recipes/read/writer.h"
-
-#include "base/banned.h"
 
 enum { FILE_MAX_BYTES = 64 << 20, NAMES_TRIED = 1000 };
 enum { NAME_MOST = 56 }; /* leaves room for the number of a point */

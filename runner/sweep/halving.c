@@ -2,8 +2,6 @@
 
 #include <math.h>
 
-#include "base/banned.h"
-
 static bool is_better(double a, double b)
 {
     return !isnan(a) && (isnan(b) || a < b);

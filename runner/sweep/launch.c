@@ -8,8 +8,6 @@
 #include "runner/launch/preflight.h"
 #include "runner/sweep/drive.h"
 
-#include "base/banned.h"
-
 enum { AT_ONCE_MOST = 64 };
 
 /* "optimizer.lr=1e-4 seed=2" */

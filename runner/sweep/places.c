@@ -14,8 +14,6 @@
 #include "runner/launch/placement.h"
 #include "runner/sweep/room.h"
 
-#include "base/banned.h"
-
 #define CUDA "cuda:"
 
 enum { PLACES_FIRST = 16 };

@@ -12,8 +12,6 @@
 #include "runner/term/table.h"
 #include "runner/view/runs/runs.h"
 
-#include "base/banned.h"
-
 #define LOOK_SECONDS 0.3
 
 /* --- a point */

@@ -5,8 +5,6 @@
 #include "runner/sweep/drive.h"
 #include "store/store.h"
 
-#include "base/banned.h"
-
 enum { RECIPE_MAX_BYTES = 4 << 20 };
 
 /* Marks what must be done for the point; *marked: there is something to do. */

@@ -1,7 +1,5 @@
 #include "runner/sweep/room.h"
 
-#include "base/banned.h"
-
 /* Returns the first of the lowest `needs` consecutive free GPUs, starting at `from`; -1 if there
  * are none. */
 static int64_t find_row(const dt_room_machine *machine, int64_t from, int64_t needs)

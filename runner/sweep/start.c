@@ -11,8 +11,6 @@
 #include "runner/supervisor/folder/launch_env.h"
 #include "runner/sweep/drive.h"
 
-#include "base/banned.h"
-
 #define READY_SECONDS 30.0
 
 static const char *starts_path(const char *folder, dt_arena *arena)

@@ -6,8 +6,6 @@
 #include "runner/sweep/begin.h"
 #include "runner/sweep/report.h"
 
-#include "base/banned.h"
-
 /* Stops the runs that have not ended, without the history, which cannot be written. */
 static dt_status stop_points(const char *name, bool now, const dt_error *why, dt_call *call,
                              dt_error *err)

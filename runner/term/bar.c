@@ -1,7 +1,5 @@
 #include "runner/term/bar.h"
 
-#include "base/banned.h"
-
 static void add_repeated(dt_strbuf *out, const char *text, size_t times)
 {
     while (times-- > 0)

@@ -8,8 +8,6 @@
 
 #include "base/clock.h"
 
-#include "base/banned.h"
-
 /* Writes three significant digits of value / 1000^n; returns n. */
 static int scaled(char *out, size_t size, double value)
 {

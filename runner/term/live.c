@@ -4,8 +4,6 @@
 
 #include "base/file.h"
 
-#include "base/banned.h"
-
 #define HIDE_CURSOR "\x1b[?25l"
 #define SHOW_CURSOR "\x1b[?25h"
 #define CLEAR_LINE  "\x1b[K"

@@ -5,8 +5,6 @@
 
 #include "runner/term/format.h"
 
-#include "base/banned.h"
-
 enum { LABEL_COLUMNS = 11, DOTS_WIDE = 2, DOTS_HIGH = 4, MARKS = 26 };
 
 static const dt_style styles[] = {DT_STYLE_ACCENT, DT_STYLE_WARN, DT_STYLE_GOOD,

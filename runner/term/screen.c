@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/term/screen.h"
 
 #include <errno.h>
@@ -10,8 +9,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-
-#include "base/banned.h"
 
 /* Enter: alternate screen, hidden cursor, no wrapping. Leave: undo all of it and reset styles. */
 #define ENTER       "\x1b[?1049h\x1b[?25l\x1b[?7l"

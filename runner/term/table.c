@@ -3,8 +3,6 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 enum {
     CUT_LEAST = 8, /* least width of a column of text */
     WRAP_FIRST =

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/term/term.h"
 
 #include <stdio.h>
@@ -11,8 +10,6 @@
 #include "base/alloc.h"
 #include "base/display.h"
 #include "base/utf8.h"
-
-#include "base/banned.h"
 
 #define RESET "\x1b[0m"
 

@@ -9,8 +9,6 @@
 #include "runner/view/follow/step_log.h"
 #include "runner/view/runs/runs.h"
 
-#include "base/banned.h"
-
 enum { BAR_COLUMNS = 20, HEAD_ROWS = 5, PLOT_LEAST = 5, LOG_LEAST = 3 };
 
 /* --- reading */

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/top/keeper.h"
 
 #include <fcntl.h>
@@ -8,8 +7,6 @@
 
 #include "base/clock.h"
 #include "base/startup.h"
-
-#include "base/banned.h"
 
 #define GAP_SECONDS 10.0
 

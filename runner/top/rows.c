@@ -8,8 +8,6 @@
 #include "runner/term/table.h"
 #include "runner/view/runs/runs.h"
 
-#include "base/banned.h"
-
 enum { ALL_MOST = 200, SPARK_LEAST = 10, COLUMNS_BESIDE_SPARK = 90 };
 
 #define LATELY_MS (10 * 60 * 1000)

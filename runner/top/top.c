@@ -12,8 +12,6 @@
 #include "runner/top/keeper.h"
 #include "runner/view/runs/runs.h"
 
-#include "base/banned.h"
-
 #define LOOK_SECONDS 1.0
 
 enum { TEXT_SIZE = 256, LIST_BESIDE = 4 }; /* rows around the list */

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/transport/connection_slots.h"
 
 #include <errno.h>
@@ -12,8 +11,6 @@
 #include "base/dirs.h"
 #include "base/file.h"
 #include "runner/transport/ssh_socket.h"
-
-#include "base/banned.h"
 
 /* A socket's path has at most 107 bytes: the folder, "/", the socket's name and the suffix of ssh's temporary
  * name (17). */

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/transport/contact.h"
 
 #include <errno.h>
@@ -15,8 +14,6 @@
 #include "base/clock.h"
 #include "base/startup.h"
 #include "runner/transport/remote_int.h"
-
-#include "base/banned.h"
 
 #define COMMAND_SECONDS 6.0 /* after this time the command has failed */
 #define MOST_SECONDS    9.0

@@ -4,8 +4,6 @@
 
 #include "runner/transport/transport.h"
 
-#include "base/banned.h"
-
 static bool local_reaches(const char *node)
 {
     const char *rest = strncmp(node, "localhost", 9) == 0 ? node + 9 : "?";

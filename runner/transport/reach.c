@@ -8,7 +8,6 @@
  * program. It exits with the command's exit code, or 255 if the node was not reached. For a
  * preempted node the line on stderr begins with DT_TRANSPORT_PREEMPTED.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -19,8 +18,6 @@
 #include "base/file.h"
 #include "base/startup.h"
 #include "runner/transport/remote.h"
-
-#include "base/banned.h"
 
 enum { NOT_REACHED = 255, END_SECONDS = 30 };
 

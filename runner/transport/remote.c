@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/transport/remote_int.h"
 
 #include <errno.h>
@@ -19,8 +18,6 @@
 #include "base/startup.h"
 #include "runner/times.h"
 #include "runner/transport/connection_slots.h"
-
-#include "base/banned.h"
 
 #define SLOT_SECONDS 60.0
 #define TRIES_LEAST  4   /* tries of a server that refuses connections, however long they take */

@@ -1,8 +1,6 @@
 /* remote_ask: runs a command with a short answer in one call. */
 #include "runner/transport/remote.h"
 
-#include "base/banned.h"
-
 dt_status dt_remote_ask(dt_strbuf *answer, const char *node, const char *const *words,
                         const void *input, size_t input_length, size_t max_bytes,
                         double timeout_seconds, int *code, dt_error *problem,

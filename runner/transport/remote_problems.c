@@ -1,5 +1,4 @@
 /* remote_problems: reads what the transport's program and the command wrote to stderr. */
-#define _GNU_SOURCE
 #include "runner/transport/remote_int.h"
 
 #include <stdio.h>
@@ -7,8 +6,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-
-#include "base/banned.h"
 
 void dt_remote_read_problems(const dt_remote *remote, char *out, size_t size)
 {

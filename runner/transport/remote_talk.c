@@ -1,5 +1,4 @@
 /* remote_talk: reads from and writes to a command, and waits for its end. */
-#define _GNU_SOURCE
 #include "runner/transport/remote_int.h"
 
 #include <errno.h>
@@ -10,8 +9,6 @@
 #include <sys/wait.h>
 
 #include "base/clock.h"
-
-#include "base/banned.h"
 
 #define SLICE_MS 100 /* how often `cancelled` is checked */
 /* How long the transport's program may stay alive after the end mark of the command ... */

@@ -4,7 +4,6 @@
  * intervals: a connection that was cut for ten seconds may stay silent for twenty-five, while a new
  * one works at once.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -19,8 +18,6 @@
 #include "base/startup.h"
 #include "runner/transport/connection_slots.h"
 #include "runner/transport/remote.h"
-
-#include "base/banned.h"
 
 #define PATIENCE_SECONDS 2.0
 #define SLICE_SECONDS    0.005

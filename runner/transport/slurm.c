@@ -13,8 +13,6 @@
 #include "runner/slurm/name.h"
 #include "runner/transport/transport.h"
 
-#include "base/banned.h"
-
 /* Variables that salloc, sbatch or an outer srun set, and that srun would read as options. */
 static const char *const unset[] = {
     "SLURM_NTASKS",          "SLURM_NPROCS",         "SLURM_NTASKS_PER_NODE",

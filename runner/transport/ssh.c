@@ -18,8 +18,6 @@
 #include "runner/transport/ssh_socket.h"
 #include "runner/transport/transport.h"
 
-#include "base/banned.h"
-
 /* Passed in this order, followed by the path of the control socket. */
 static const char *const options[] =
     {

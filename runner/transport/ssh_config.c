@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/transport/ssh_config.h"
 
 #include <errno.h>
@@ -12,8 +11,6 @@
 
 #include "base/clock.h"
 #include "base/startup.h"
-
-#include "base/banned.h"
 
 #define RESOLVE_SECONDS   10.0 /* a 'Match exec' of the user's configuration can be slow */
 #define ASK_SECONDS       12.0

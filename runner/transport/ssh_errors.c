@@ -1,12 +1,9 @@
-#define _GNU_SOURCE
 #include "runner/transport/ssh_errors.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "runner/transport/ssh_config.h"
-
-#include "base/banned.h"
 
 enum { LINES_MAX = 200, COMPLAINT_BYTES = 8192 };
 

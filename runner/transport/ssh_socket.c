@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/transport/ssh_socket.h"
 
 #include <stdbool.h>
@@ -8,8 +7,6 @@
 
 #include "base/strbuf.h"
 #include "runner/transport/ssh_config.h"
-
-#include "base/banned.h"
 
 #define JUMPS_MAX 16
 

@@ -2,8 +2,6 @@
 
 #include <stddef.h>
 
-#include "base/banned.h"
-
 /* The first transport that accepts the node's name is used. */
 static const dt_transport *const transports[] = {&dt_transport_local, &dt_transport_slurm,
                                                  &dt_transport_ssh};

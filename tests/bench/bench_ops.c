@@ -21,8 +21,6 @@
 #include "engine/ops/ops.h"
 #include "engine/optim/optimizer.h"
 
-#include "base/banned.h"
-
 typedef struct model_size {
     const char *name;
     bool card;                                        /* for cards, else for the CPU */

@@ -17,8 +17,6 @@
 #include "engine/optim/optimizer.h"
 #include "tests/ops/watched.h"
 
-#include "base/banned.h"
-
 typedef struct storage {
     void *weights, *values, *m, *v; /* weights are the values where the model is in fp32 */
 } storage;

@@ -12,8 +12,6 @@
 #include "base/clock.h"
 #include "store/store.h"
 
-#include "base/banned.h"
-
 #define TRANSACTION_POINTS 20000
 #define NAMES_MOST         100
 

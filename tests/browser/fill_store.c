@@ -14,8 +14,6 @@
 #include "base/file.h"
 #include "store/store.h"
 
-#include "base/banned.h"
-
 #define STEPS 2000
 
 static dt_error err = DT_ERROR_INIT;

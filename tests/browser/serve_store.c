@@ -5,8 +5,6 @@
 
 #include "web/server.h"
 
-#include "base/banned.h"
-
 #define TOKEN "00112233445566778899aabbccddeeff"
 
 static void print_url(void *context, const char *url)

@@ -16,8 +16,6 @@
 
 #include "base/file.h"
 
-#include "base/banned.h"
-
 static void die(const char *what)
 {
     fprintf(stderr, "compare: %s\n", what);

@@ -14,8 +14,6 @@
 #include "recipes/fields/fields.h"
 #include "recipes/plan/plan.h"
 
-#include "base/banned.h"
-
 static dt_status set_field(json_t *recipe, const char *path, const char *text, dt_error *err)
 {
     json_t *value = json_loads(text, JSON_DECODE_ANY, NULL), *at = recipe;

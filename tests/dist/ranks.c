@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "tests/dist/ranks.h"
 
 #include <fcntl.h>
@@ -17,8 +16,6 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/strbuf.h"
-
-#include "base/banned.h"
 
 typedef struct agent {
     ranks *ranks;

@@ -10,7 +10,6 @@
  * continues after it: a slow machine does not change the step. Exits with the largest exit code.
  * --per-node tells the ranks that N of them share a node.
  */
-#define _GNU_SOURCE
 #include <fcntl.h>
 #include <getopt.h>
 #include <signal.h>
@@ -23,8 +22,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "tests/dist/ranks.h"
-
-#include "base/banned.h"
 
 typedef struct spawn {
     const char *prefix;

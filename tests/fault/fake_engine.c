@@ -14,7 +14,6 @@
  *   FAKE_ATTEMPTS              they happen in so many attempts; default: in all
  *   FAKE_STATUS                what crash says of itself (io)
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>

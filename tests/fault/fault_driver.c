@@ -9,7 +9,6 @@
  *   fault_driver ensure|stop|kill ID
  *   fault_driver get ID state|exit_code|reason|step|attempt|points|pids|checkpoints
  */
-#define _GNU_SOURCE
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,8 +19,6 @@
 #include "recipes/fields/fields.h"
 #include "recipes/plan/plan.h"
 #include "runner/supervisor/supervisor.h"
-
-#include "base/banned.h"
 
 static int64_t variable(const char *name, int64_t fallback)
 {

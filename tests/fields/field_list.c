@@ -3,8 +3,6 @@
 
 #include "recipes/fields/fields.h"
 
-#include "base/banned.h"
-
 static json_t *choices_of(const dt_field *field)
 {
     json_t *list = json_array();

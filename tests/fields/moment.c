@@ -4,7 +4,6 @@
  *   MOMENT=kill   the rank kills itself
  *   MOMENT=stop   it makes the file MOMENT_FILE, and continues once it is asked to stop
  */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -13,8 +13,6 @@
 #include "tests/fuzz/mutate.h"
 #include "tests/fuzz/ways.h"
 
-#include "base/banned.h"
-
 #define FILE_MAX_BYTES ((size_t)1 << 20)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);

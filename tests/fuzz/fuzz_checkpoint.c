@@ -5,7 +5,6 @@
  * read out of bounds, run for long, or accept what does not hold together.
  * Corpus     corpus/checkpoint: '0' index, '1' safetensors, '2' tokenizer
  */
-#define _GNU_SOURCE
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -13,8 +12,6 @@
 #include "engine/checkpoint/index.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/data/data.h"
-
-#include "base/banned.h"
 
 enum { INDEX, TENSORS, TOKENIZER, TARGETS };
 

@@ -10,8 +10,6 @@
 #include "runner/convert/tool.h"
 #include "tests/fuzz/ways.h"
 
-#include "base/banned.h"
-
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 static void check_refused(dt_status st, const dt_error *err)

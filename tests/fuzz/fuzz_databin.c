@@ -3,7 +3,6 @@
  *
  * Corpus     corpus/databin: of fairseq, of Megatron-LM, of fairseq before mmap, of no sentence
  */
-#define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +12,6 @@
 
 #include "base/file.h"
 #include "recipes/foreign/databin.h"
-
-#include "base/banned.h"
 
 #define BIN_BYTES 26 /* as the corpus says it */
 

@@ -7,8 +7,6 @@
 #include "base/display.h"
 #include "base/json.h"
 
-#include "base/banned.h"
-
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 static void check_harmless(const dt_strbuf *text)

@@ -7,8 +7,6 @@
 #include "base/error.h"
 #include "base/json.h"
 
-#include "base/banned.h"
-
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 static void check_form(const json_t *json, void (*write)(dt_strbuf *out, const json_t *value))

@@ -7,8 +7,6 @@
 
 #include "engine/data/npy.h"
 
-#include "base/banned.h"
-
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 /* Of memory that ends where the file does, so that a read behind it is seen. */

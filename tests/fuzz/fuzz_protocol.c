@@ -18,8 +18,6 @@
 #include "runner/channel/lines.h"
 #include "runner/supervisor/policy/verdict.h"
 
-#include "base/banned.h"
-
 #define LINE_BYTES 512 /* short, so that lines are cut too */
 #define WORLD_SIZE 2
 

@@ -1,7 +1,6 @@
 /* fuzz_recipe: any bytes as a recipe, as a layer on another, as two layers, or as an option (ways.h). It is
  * refused with a message, or it is good; a good one that trains comes back from its JSON, has a plan and an
  * amount of memory. */
-#define _POSIX_C_SOURCE 200809L
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +11,6 @@
 #include "recipes/plan/plan.h"
 #include "recipes/read/reader.h"
 #include "tests/fuzz/ways.h"
-
-#include "base/banned.h"
 
 #define RANKS_PLANNED 64 /* larger plans only take time */
 

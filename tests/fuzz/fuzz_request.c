@@ -5,7 +5,6 @@
  * HTTP themselves) is libmicrohttpd's.
  * Corpus     corpus/request: PATH?NAME=VALUE&...
  */
-#define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +13,6 @@
 #include "base/file.h"
 #include "web/access.h"
 #include "web/routes.h"
-
-#include "base/banned.h"
 
 #define ARGUMENTS  16
 #define PARTS_MOST 64 /* of a stream */

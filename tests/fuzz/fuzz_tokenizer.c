@@ -6,8 +6,6 @@
 
 #include "engine/tokens/bpe.h"
 
-#include "base/banned.h"
-
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 static const char text[] =

@@ -5,7 +5,6 @@
  * The first byte of an input says which; the rest is the document.
  * Corpus     corpus/weights: '0' config.json, '1' safetensors, '2' .bin
  */
-#define _GNU_SOURCE
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -15,8 +14,6 @@
 #include "recipes/fields/fields.h"
 #include "recipes/fields/values.h"
 #include "recipes/foreign/huggingface.h"
-
-#include "base/banned.h"
 
 enum { CONFIG, TENSORS, BIN, TARGETS };
 

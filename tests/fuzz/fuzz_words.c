@@ -7,8 +7,6 @@
 #include "engine/tokens/codes.h"
 #include "engine/tokens/dictionary.h"
 
-#include "base/banned.h"
-
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 static const char name[] = "words.txt";

@@ -4,8 +4,6 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 #define TAKEN_MAX_BYTES 256
 #define TRIES           8 /* to find a word, a line or a bracket somewhere */
 

@@ -1,7 +1,5 @@
 #include "tests/fuzz/ways.h"
 
-#include "base/banned.h"
-
 static bool all_are_taken;
 
 void fuzz_ways_take_all(bool all)

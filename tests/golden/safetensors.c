@@ -9,8 +9,6 @@
 
 #include "base/file.h"
 
-#include "base/banned.h"
-
 void fixture_open(fixture *out, const char *path)
 {
     dt_error err = DT_ERROR_INIT;

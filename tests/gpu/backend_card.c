@@ -6,8 +6,6 @@
 #include "engine/device/device_cuda.h"
 #include "tests/ops/backend.h"
 
-#include "base/banned.h"
-
 const bool bench_backend_guards = false;
 
 dt_status bench_backend_open(dt_device *out, int threads, dt_error *err)

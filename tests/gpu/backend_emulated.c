@@ -4,8 +4,6 @@
 #include "engine/device/device_cuda.h"
 #include "tests/ops/backend.h"
 
-#include "base/banned.h"
-
 extern const dt_cuda_entry dt_cuda_entry_1;
 
 const bool bench_backend_guards = false;

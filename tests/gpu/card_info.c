@@ -7,8 +7,6 @@
 #include "base/json.h"
 #include "engine/device/device_cuda.h"
 
-#include "base/banned.h"
-
 static dt_status print_card(int index, dt_error *err)
 {
     const dt_cuda_entry *entry;

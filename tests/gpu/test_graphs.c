@@ -14,8 +14,6 @@
 #include "engine/device/graph.h"
 #include "engine/strategy/strategy.h"
 
-#include "base/banned.h"
-
 #define SEQUENCES 2
 #define TOKENS    4
 #define VOCAB     11

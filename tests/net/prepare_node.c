@@ -8,8 +8,6 @@
 #include "base/file.h"
 #include "runner/node_setup/node_setup.h"
 
-#include "base/banned.h"
-
 static void print_progress(void *context, const char *text)
 {
     fprintf(stderr, "... %s\n", text);

@@ -2,8 +2,6 @@
 
 #include "tests/ops/backend.h"
 
-#include "base/banned.h"
-
 const bool bench_backend_guards = true;
 
 dt_status bench_backend_open(dt_device *out, int threads, dt_error *err)

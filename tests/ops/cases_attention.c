@@ -11,8 +11,6 @@
 #include "tests/ops/cases.h"
 #include "tests/ops/reference.h"
 
-#include "base/banned.h"
-
 /* "full out", ...: in a message. */
 static const char *named(char out[48], const char *what, const dt_attention_args *args)
 {

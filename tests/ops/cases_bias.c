@@ -7,8 +7,6 @@
 #include "tests/ops/cases.h"
 #include "tests/ops/reference.h"
 
-#include "base/banned.h"
-
 /* x from element `skip` on. */
 static dt_tensor from(const dt_tensor *x, int64_t skip, int64_t elems)
 {

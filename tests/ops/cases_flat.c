@@ -10,8 +10,6 @@
 #include "tests/ops/cases.h"
 #include "tests/ops/reference.h"
 
-#include "base/banned.h"
-
 /* Three steps, the first without a copy. */
 static void optimizer(bench *b, int64_t n, dt_optimizer_options options)
 {

@@ -9,8 +9,6 @@
 
 #include "tests/ops/cases.h"
 
-#include "base/banned.h"
-
 #define EPS 1e-5
 
 /* y = x rstd w over c; returns rstd. */

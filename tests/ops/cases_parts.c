@@ -9,8 +9,6 @@
 #include "tests/ops/cases.h"
 #include "tests/ops/reference.h"
 
-#include "base/banned.h"
-
 #define RANKS 3
 
 /* The part of rank r, of `rows` rows or columns, in a vocabulary of `vocab`. */

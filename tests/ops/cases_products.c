@@ -9,8 +9,6 @@
 #include "tests/ops/cases.h"
 #include "tests/ops/reference.h"
 
-#include "base/banned.h"
-
 /* N I O */
 void case_matmul(bench *b, const int64_t *dim)
 {

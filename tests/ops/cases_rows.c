@@ -9,8 +9,6 @@
 #include "tests/ops/cases.h"
 #include "tests/ops/reference.h"
 
-#include "base/banned.h"
-
 static void embedding(bench *b, const int64_t *dim, double scale, bool learned_places)
 {
     int64_t batch = dim[0], t = dim[1], c = dim[2], vocab = dim[3], n = batch * t;

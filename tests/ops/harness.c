@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "tests/ops/harness.h"
 
 #include <math.h>
@@ -12,8 +11,6 @@
 #include <cmocka.h>
 
 #include "tests/ops/backend.h"
-
-#include "base/banned.h"
 
 #define MEMORY_BYTES   ((size_t)32 << 20)
 #define PAGE_BYTES     ((size_t)4096)

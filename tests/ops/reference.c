@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 #define SQRT_2_OVER_PI 0.79788456080286535588
 #define ROOT_HALF      0.70710678118654752440
 #define DENSITY        0.39894228040143267794 /* 1/sqrt(2 pi) */

@@ -17,8 +17,6 @@
 #include "tests/ops/cases.h"
 #include "tests/ops/watched.h"
 
-#include "base/banned.h"
-
 #define SHAPES_MAX 10
 
 /* The largest error that is let through, and why no smaller one can be asked for. */

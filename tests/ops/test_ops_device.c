@@ -1,5 +1,4 @@
 /* The CPU device: memory, arenas, threads, and the choice of instruction set. */
-#define _POSIX_C_SOURCE 200809L /* setenv */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,8 +11,6 @@
 
 #include "engine/device/device.h"
 #include "engine/ops/ops.h"
-
-#include "base/banned.h"
 
 static void test_memory_is_zeroed_and_aligned(void **state)
 {

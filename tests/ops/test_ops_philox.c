@@ -8,8 +8,6 @@
 
 #include "engine/philox.h"
 
-#include "base/banned.h"
-
 static const struct {
     uint32_t counter[4], key[2], answer[4];
 } known[] = {

@@ -9,8 +9,6 @@
 
 #include "tests/ops/reference.h"
 
-#include "base/banned.h"
-
 #define STEP  1e-5
 #define BOUND 1e-8 /* of a central difference: STEP^2 times a third derivative of order 1 */
 

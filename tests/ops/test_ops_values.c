@@ -10,8 +10,6 @@
 
 #include "tests/ops/harness.h"
 
-#include "base/banned.h"
-
 #define VECTOR 37 /* of each value: whole vectors of every instruction set, and a rest */
 
 typedef struct pair {

@@ -1,5 +1,4 @@
 /* check: checks the promises against what ranks did, what the store holds, and which processes still run. */
-#define _GNU_SOURCE
 #include <math.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -10,8 +9,6 @@
 #include "runner/supervisor/rebuild/restore_runs.h"
 #include "store/store.h"
 #include "tests/sim/sim.h"
-
-#include "base/banned.h"
 
 double sim_loss(int64_t attempt, int64_t step)
 {

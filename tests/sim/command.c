@@ -1,6 +1,5 @@
 /* command: does what people and a timer do, with the programs' own functions: launches, stops
  * and resumes a run, and starts a new supervisor if there is none. */
-#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +13,6 @@
 #include "runner/supervisor/supervisor.h"
 #include "store/store.h"
 #include "tests/sim/sim.h"
-
-#include "base/banned.h"
 
 #define FOLDER SIM_STATE "/dtrun/runs/" SIM_RUN
 

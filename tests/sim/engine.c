@@ -4,7 +4,6 @@
  *   begin ──► rendezvous ──► ready ──(all)──► step, step, save, step ... ──► finished, exit 0
  *                                    one died: the others report `peer`, exit 1
  */
-#define _GNU_SOURCE
 #include <jansson.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -16,8 +15,6 @@
 
 #include "engine/checkpoint/name.h"
 #include "tests/sim/sim.h"
-
-#include "base/banned.h"
 
 #define BLOCKED_LOOK_NS (200 * SIM_MS)
 #define PACE_NS         (5 * SIM_SECOND)

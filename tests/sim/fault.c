@@ -4,14 +4,11 @@
  * or at any time if it is marked `always`. The others come at any time, and each states how many attempts it can end
  * (harm). One fault in three waits for a critical moment: seconds before or after it, the fault would have no effect.
  */
-#define _GNU_SOURCE
 #include <signal.h>
 #include <string.h>
 
 #include "store/store.h"
 #include "tests/sim/sim.h"
-
-#include "base/banned.h"
 
 #define HOUR_NS (3600 * SIM_SECOND)
 

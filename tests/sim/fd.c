@@ -1,11 +1,8 @@
 /* fd: manages the descriptors of a process. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <string.h>
 
 #include "tests/sim/sim.h"
-
-#include "base/banned.h"
 
 int sim_fd_new(sim_proc *proc, sim_fd_kind kind)
 {

@@ -3,14 +3,11 @@
  * A power loss removes a random part of what was appended to a file since its last sync. Overwritten bytes, names and
  * folders survive, since a disk may have written them.
  */
-#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/sim/sim.h"
-
-#include "base/banned.h"
 
 #define BLOCK_BYTES 4096
 

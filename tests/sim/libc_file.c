@@ -1,5 +1,4 @@
 /* libc_file: answers the calls for files and descriptors. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -12,8 +11,6 @@
 #include <unistd.h>
 
 #include "tests/sim/wrap.h"
-
-#include "base/banned.h"
 
 static sim_inode *find(const char *path)
 {

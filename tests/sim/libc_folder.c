@@ -1,13 +1,10 @@
 /* libc_folder: answers the calls that list a folder. */
-#define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "tests/sim/wrap.h"
-
-#include "base/banned.h"
 
 typedef struct listing {
     struct dirent entry;

@@ -1,5 +1,4 @@
 /* libc_pipe: answers the calls for pipes and sockets, and waits for them. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -8,8 +7,6 @@
 #include <unistd.h>
 
 #include "tests/sim/wrap.h"
-
-#include "base/banned.h"
 
 static void pair_fds(int fds[2])
 {

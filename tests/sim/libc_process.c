@@ -1,5 +1,4 @@
 /* libc_process: answers the calls for clocks, processes, signals and random numbers. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -9,8 +8,6 @@
 #include <unistd.h>
 
 #include "tests/sim/wrap.h"
-
-#include "base/banned.h"
 
 WRAP(int, clock_gettime, clockid_t which, struct timespec *out)
 {

@@ -9,7 +9,6 @@
  * Schedules run in processes of CHUNK schedules each: real memory that killed virtual processes held is freed with the
  * process, and a crash costs one schedule.
  */
-#define _GNU_SOURCE
 #include <getopt.h>
 #include <malloc.h>
 #include <signal.h>
@@ -26,8 +25,6 @@
 #include "base/log.h"
 #include "store/store.h"
 #include "tests/sim/sim.h"
-
-#include "base/banned.h"
 
 enum { CHUNK = 250, JOBS_MOST = 64, REPORTED_MOST = 20 };
 

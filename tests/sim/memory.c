@@ -3,7 +3,6 @@
  * Replaces libc's allocator, also for SQLite and Jansson: a killed virtual process frees nothing, and the next world
  * reuses the same pages, which are in the cache. Blocks come from one region; freed blocks are kept in a list for each
  * size. Outside of worlds, and for what has to outlive one (sim_keep), libc's allocator is used. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <malloc.h>
 #include <stdlib.h>
@@ -12,8 +11,6 @@
 #include <sys/mman.h>
 
 #include "tests/sim/sim.h"
-
-#include "base/banned.h"
 
 enum { STEP = 16, SMALL_BYTES = 1024, SMALL_SIZES = SMALL_BYTES / STEP, SIZES = SMALL_SIZES + 24 };
 enum { ALIGN = 64 }; /* of larger blocks */

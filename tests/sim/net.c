@@ -3,7 +3,6 @@
  * Bytes arrive in order, after a random delay; while the network is cut they wait, like the bytes of TCP. A half-open
  * connection loses all bytes, without an error at either end.
  */
-#define _GNU_SOURCE
 #include <signal.h>
 #include <string.h>
 
@@ -11,8 +10,6 @@
 
 #include "runner/transport/contact.h"
 #include "tests/sim/sim.h"
-
-#include "base/banned.h"
 
 #define PATIENCE_NS (10 * SIM_SECOND) /* timeout of connecting to a machine that does not answer */
 #define PROBE_NS    (9 * SIM_SECOND)

@@ -1,5 +1,4 @@
 /* node: prepares nodes and fetches from them; replaces most of runner/node_setup and the format of checkpoints. */
-#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +7,6 @@
 #include "runner/node_setup/node_setup.h"
 #include "runner/node_setup/slurm_nodes.h"
 #include "tests/sim/sim.h"
-
-#include "base/banned.h"
 
 static sim_machine *machine_of(const char *name)
 {

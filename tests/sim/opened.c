@@ -14,8 +14,6 @@
 #include "tests/sim/schedule.h"
 #include "tests/sim/sim.h"
 
-#include "base/banned.h"
-
 #define STORE SIM_STATE "/dtrun/store.db"
 #define FLAGS (SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX)
 

@@ -1,10 +1,7 @@
 /* pipe: a channel between two processes: bytes in order, of unlimited capacity. */
-#define _GNU_SOURCE
 #include <string.h>
 
 #include "tests/sim/sim.h"
-
-#include "base/banned.h"
 
 void sim_pair(sim_end *ends[2])
 {

@@ -1,5 +1,4 @@
 /* proc: simulates the processes of a machine, their ends, and who is notified. */
-#define _GNU_SOURCE
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,8 +7,6 @@
 #include <sys/wait.h>
 
 #include "tests/sim/sim.h"
-
-#include "base/banned.h"
 
 sim_world sim;
 

@@ -1,6 +1,5 @@
 /* program: runs the programs of a machine, and lets one start another; replaces channel/detach.c
  * and the agent's run_in_child.c. */
-#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +18,6 @@
 #include "runner/channel/detach.h"
 #include "runner/supervisor/supervisor.h"
 #include "tests/sim/sim.h"
-
-#include "base/banned.h"
 
 /* --- programs */
 

@@ -1,12 +1,9 @@
 /* socket: simulates sockets that have a name in the file system; replaces runner/channel/socket.c. */
-#define _GNU_SOURCE
 #include <stdio.h>
 #include <string.h>
 
 #include "runner/channel/socket.h"
 #include "tests/sim/wrap.h"
-
-#include "base/banned.h"
 
 static sim_listener *listeners[256];
 static int listener_count;

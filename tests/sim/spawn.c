@@ -1,6 +1,5 @@
 /* spawn: starts ranks, and shows an agent the processes; replaces its spawn.c, process.c,
  * activity.c and cgroup.c, and one function of direct.c. */
-#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +18,6 @@
 #include "runner/channel/detach.h"
 #include "runner/supervisor/supervisor.h"
 #include "tests/sim/sim.h"
-
-#include "base/banned.h"
 
 /* --- spawn.h: a rank */
 

@@ -3,7 +3,6 @@
  * A task has its own stack and runs until it waits. Ready tasks run in random order; when none is ready, time jumps to
  * the next event. Nothing here depends on the machine.
  */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,8 +11,6 @@
 #include <ucontext.h>
 
 #include "tests/sim/sim.h"
-
-#include "base/banned.h"
 
 enum { STACK_BYTES = 512 << 10, STACKS_KEPT = 256 };
 

@@ -1,10 +1,7 @@
 /* uv_handle: simulates all kinds of libuv handles except pipes and processes. */
-#define _GNU_SOURCE
 #include <string.h>
 
 #include "tests/sim/uv_int.h"
-
-#include "base/banned.h"
 
 sim_handle *sim_handle_open(uv_loop_t *loop, void *uv, uv_handle_type type)
 {

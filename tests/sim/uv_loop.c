@@ -1,10 +1,7 @@
 /* uv_loop: runs loops in turns, as libuv does. */
-#define _GNU_SOURCE
 #include <string.h>
 
 #include "tests/sim/uv_int.h"
-
-#include "base/banned.h"
 
 void sim_loop_wake(sim_loop *loop)
 {

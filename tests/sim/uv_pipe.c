@@ -1,11 +1,8 @@
 /* uv_pipe: simulates pipes, and the processes at their other ends. */
-#define _GNU_SOURCE
 #include <string.h>
 #include <sys/wait.h>
 
 #include "tests/sim/uv_int.h"
-
-#include "base/banned.h"
 
 static sim_end *end_of(const sim_handle *pipe)
 {

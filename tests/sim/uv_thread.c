@@ -1,10 +1,7 @@
 /* uv_thread: runs threads and the thread pool as tasks of one process, one at a time; and their locks. */
-#define _GNU_SOURCE
 #include <string.h>
 
 #include "tests/sim/uv_int.h"
-
-#include "base/banned.h"
 
 static void add_task(sim_proc *proc, sim_task *task)
 {

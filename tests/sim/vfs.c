@@ -1,14 +1,11 @@
 /* vfs: implements SQLite's file layer on the files of the virtual machine, with the locks and
  * the shared memory that the write-ahead log needs. A process that ends releases all of its
  * locks. The index of the log is removed with its last user, and recovered by the next. */
-#define _GNU_SOURCE
 #include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "tests/sim/sim.h"
-
-#include "base/banned.h"
 
 typedef struct sim_db {
     sqlite3_file base;

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,8 +12,6 @@
 
 #include "base/file.h"
 #include "checkpoint_support.h"
-
-#include "base/banned.h"
 
 #define MAX_CHUNKS 64
 #define STRIPE     7

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 static const int64_t sizes[] = {0, 1, 2, 3, 7, 1000, 300001};
 static const dt_dtype types[] = {DT_F32, DT_BF16};
 

@@ -8,8 +8,6 @@
 
 #include "engine/ops/cuda/cudnn_graph.h"
 
-#include "base/banned.h"
-
 #define EXPORT __attribute__((visibility("default")))
 
 #define ATTRIBUTES 16

@@ -5,8 +5,6 @@
 
 #include "engine/data/dataset_int.h"
 
-#include "base/banned.h"
-
 static dt_tokens_kind kind_of(const char *name)
 {
     if (strcmp(name, "llmc") == 0)

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,8 +10,6 @@
 
 #include "base/file.h"
 #include "data_support.h"
-
-#include "base/banned.h"
 
 int data_folder_make(void **state)
 {

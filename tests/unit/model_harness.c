@@ -12,8 +12,6 @@
 #include "engine/ops/ops.h"
 #include "engine/philox.h"
 
-#include "base/banned.h"
-
 static void good(dt_status st, const dt_error *err)
 {
     if (st != DT_OK)

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "store_support.h"
 
 #include <sqlite3.h>
@@ -7,8 +6,6 @@
 #include <string.h>
 
 #include "base/file.h"
-
-#include "base/banned.h"
 
 int test_store_setup(void **state)
 {

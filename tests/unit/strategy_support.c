@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "base/banned.h"
-
 /* oneDNN, which dp's threads share, is not instrumented for the thread sanitizer: its locks and
  * reference counts are invisible to it. */
 #ifdef __SANITIZE_THREAD__

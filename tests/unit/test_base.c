@@ -1,5 +1,4 @@
 /* Tests of base: arena, strbuf, error, clock, file, json, dirs. */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,8 +27,6 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/strbuf.h"
-
-#include "base/banned.h"
 
 static char folder[] = "/tmp/dtrun-base-XXXXXX";
 

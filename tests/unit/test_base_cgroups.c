@@ -1,6 +1,5 @@
 /* Memory limits and counters of control groups, from folders that simulate machines: versions 1
  * and 2, hybrid, and containers that see only a part. */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,8 +15,6 @@
 #include "base/cgroups.h"
 #include "base/file.h"
 #include "base/resources.h"
-
-#include "base/banned.h"
 
 #define MB(n)      ((int64_t)(n) << 20)
 #define V1_LINE    "4:memory:"

@@ -11,8 +11,6 @@
 #include "base/json.h"
 #include "base/utf8.h"
 
-#include "base/banned.h"
-
 #define BAD DT_UTF8_REPLACEMENT
 
 static const struct {

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,8 +10,6 @@
 #include <string.h>
 
 #include "base/library.h"
-
-#include "base/banned.h"
 
 #define VARIABLE "DTRUN_TEST_LIBRARY"
 

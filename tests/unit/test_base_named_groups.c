@@ -10,8 +10,6 @@
 
 #include "base/named_groups.h"
 
-#include "base/banned.h"
-
 /* Wants the group of the expression to be `wanted` in the text; NULL: no match, or the group took no part. */
 static void finds(const char *pattern, const char *text, const char *name, const char *wanted)
 {

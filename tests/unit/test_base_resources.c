@@ -1,5 +1,4 @@
 /* resources: reports what the machine has. */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,8 +9,6 @@
 #include <unistd.h>
 
 #include "base/resources.h"
-
-#include "base/banned.h"
 
 static void test_memory_is_positive_and_within_the_machine(void **state)
 {

@@ -1,5 +1,4 @@
 /* utf8: decoding and encoding, and text from outside in JSON. */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,8 +9,6 @@
 
 #include "base/json.h"
 #include "base/utf8.h"
-
-#include "base/banned.h"
 
 static void test_every_code_point_comes_back(void **state)
 {

@@ -1,5 +1,4 @@
 /* The channel of a rank; the test acts as the agent. */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,8 +18,6 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "engine/channel/events.h"
-
-#include "base/banned.h"
 
 typedef struct fixture {
     int agent;

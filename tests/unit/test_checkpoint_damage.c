@@ -1,5 +1,4 @@
 /* checkpoint: a damaged checkpoint is skipped for an older complete one, or reported by name. */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,8 +14,6 @@
 #include "base/log.h"
 #include "checkpoint_support.h"
 #include "engine/checkpoint/digest.h"
-
-#include "base/banned.h"
 
 static const char *const files[] = {"index.json",
                                     "complete",

@@ -1,5 +1,4 @@
 /* checkpoint: a save is killed, or runs out of space, at each of its system calls. */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,8 +19,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "checkpoint_support.h"
-
-#include "base/banned.h"
 
 #define MAX_CALLS 200
 

@@ -1,5 +1,4 @@
 /* checkpoint: which checkpoints are kept, and checkpoints of nodes without shared files. */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,8 +17,6 @@
 #include "base/log.h"
 #include "checkpoint_support.h"
 #include "engine/checkpoint/list.h"
-
-#include "base/banned.h"
 
 #define STEPS DT_CHECKPOINT_STEPS
 #define EPOCH DT_CHECKPOINT_EPOCH

@@ -1,5 +1,4 @@
 /* checkpoint: what any layout of any number of ranks saved can be loaded by any other. */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,8 +13,6 @@
 #include "base/file.h"
 #include "checkpoint_support.h"
 #include "engine/checkpoint/digest.h"
-
-#include "base/banned.h"
 
 static dt_checkpoint *open_one(const fake_world *world, const char *name)
 {

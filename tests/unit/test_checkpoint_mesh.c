@@ -1,6 +1,5 @@
 /* checkpoint: what the processes of one mesh save can be loaded by those of any other, with the
  * communicators of a real run. */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,8 +14,6 @@
 #include "engine/channel/events.h"
 #include "tests/dist/ranks.h"
 #include "tests/unit/comm_support.h"
-
-#include "base/banned.h"
 
 static const struct {
     int64_t data_size, tensor_size;

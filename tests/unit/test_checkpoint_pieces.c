@@ -1,6 +1,5 @@
 /* Pieces of a parameter: a random division is accepted as complete; a change that loses or
  * repeats an element is refused. */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,8 +11,6 @@
 #include <string.h>
 
 #include "engine/checkpoint/index.h"
-
-#include "base/banned.h"
 
 #define ROUNDS 3000
 #define MOST   64

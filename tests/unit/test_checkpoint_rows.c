@@ -1,6 +1,5 @@
 /* checkpoint: a matrix that was saved by columns is read completely, and by rows, through a
  * window smaller than its pieces. */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,8 +12,6 @@
 #include <string.h>
 
 #include "checkpoint_support.h"
-
-#include "base/banned.h"
 
 #define ROWS    700
 #define COLUMNS 1200

@@ -1,5 +1,4 @@
 /* checkpoint: a sink's file holds what was written to it, with and without the page cache. */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,8 +15,6 @@
 
 #include "base/file.h"
 #include "engine/checkpoint/sink.h"
-
-#include "base/banned.h"
 
 #define BLOCK ((size_t)1 << 20)
 

@@ -1,5 +1,4 @@
 /* writer: a background save has the state of the step at which it was started, and may be killed at any time. */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,8 +17,6 @@
 #include "base/log.h"
 #include "checkpoint_support.h"
 #include "engine/checkpoint/writer.h"
-
-#include "base/banned.h"
 
 #define KILLS        25 /* DTRUN_KILLS asks for more */
 #define KILL_SECONDS 0.03

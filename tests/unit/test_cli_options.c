@@ -10,8 +10,6 @@
 #include "runner/cli/command.h"
 #include "runner/cli/suggest.h"
 
-#include "base/banned.h"
-
 static const char *const colours[] = {"red", "green", NULL};
 
 static const dt_option options[] = {

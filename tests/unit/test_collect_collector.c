@@ -1,7 +1,6 @@
 /* collector: turns journals into rows, each event once and in order, whatever its agent sends; reports gaps; and
  * acknowledges only events that are on the disk.
  */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,8 +13,6 @@
 
 #include "runner/supervisor/collect/collector.h"
 #include "store_support.h"
-
-#include "base/banned.h"
 
 typedef struct fixture {
     test_store *t;

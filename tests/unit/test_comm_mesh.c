@@ -1,6 +1,5 @@
 /* The mesh: ranks of rows and columns, which rank represents those that hold the same, and
  * processes that communicate along both axes. NODE_RANK says which of them share a node. */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,8 +18,6 @@
 #include "engine/comm/mesh.h"
 #include "tests/dist/ranks.h"
 #include "tests/unit/comm_support.h"
-
-#include "base/banned.h"
 
 #define ROUNDS 50
 

@@ -17,8 +17,6 @@
 #include "engine/comm/nccl/history.h"
 #include "engine/comm/nccl/nccl.h"
 
-#include "base/banned.h"
-
 #define CALLS_MAX 64
 
 /* --- the stand-in: queued work is done only up to `done_calls` */

@@ -4,7 +4,6 @@
  *     test_comm_processes        one layout of each transport
  *     test_comm_processes all    every layout
  */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,8 +26,6 @@
 #include "engine/comm/comm.h"
 #include "tests/dist/ranks.h"
 #include "tests/unit/comm_support.h"
-
-#include "base/banned.h"
 
 /* Seconds, longer than the test: nothing in the test ends by this timeout. */
 #define FOR_EVER 300

@@ -1,5 +1,4 @@
 /* Estimates how far a node's clock is ahead, from answers and from unrequested messages. */
-#define _GNU_SOURCE
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,8 +8,6 @@
 #include <cmocka.h>
 
 #include "runner/supervisor/connection/clock_offset.h"
-
-#include "base/banned.h"
 
 static void test_the_fastest_answer_is_used(void **state)
 {

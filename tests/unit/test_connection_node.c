@@ -1,7 +1,6 @@
 /* The connection to a node and its phases, with a script in place of the agent and of commands on the node. The script
  * gets the arguments of dtrun-agent: connect FOLDER [--start], end FOLDER.
  */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -17,8 +16,6 @@
 
 #include "base/file.h"
 #include "runner/supervisor/connection/node_link.h"
-
-#include "base/banned.h"
 
 /* Scripts read their input before they exit, so that their output is not lost with the connection. */
 #define HELLO                                                                                    \

@@ -1,5 +1,4 @@
 /* Sentence pairs in every format give the same file of ids; errors name file and line. */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,8 +13,6 @@
 #include "engine/data/sentences.h"
 #include "engine/data/sides.h"
 #include "runner/corpus/prepared.h"
-
-#include "base/banned.h"
 
 static const char german[] = "das haus\r\nein baum\ndas neue haus\n";
 static const char english[] = "the house\na tree\nthe house again";

@@ -1,5 +1,4 @@
 /* check: small files are read, of large ones only a part. Large files are sparse. */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,8 +12,6 @@
 #include <unistd.h>
 
 #include "data_support.h"
-
-#include "base/banned.h"
 
 #define LARGE_BYTES ((int64_t)80 << 20)
 

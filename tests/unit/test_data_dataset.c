@@ -1,5 +1,4 @@
 /* dataset: which files are read as which tokens, and which are refused with which message. */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,8 +13,6 @@
 #include <unistd.h>
 
 #include "data_support.h"
-
-#include "base/banned.h"
 
 /* Compares all tokens of the validation windows, in file order. */
 static void expect_valid(const dt_dataset *dataset, const int32_t *wanted, int64_t count)

@@ -1,5 +1,4 @@
 /* documents: document starts in a sample, and their use by samplers and validation. */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,8 +9,6 @@
 
 #include "data_support.h"
 #include "engine/data/documents.h"
-
-#include "base/banned.h"
 
 #define T     8
 #define COUNT 503

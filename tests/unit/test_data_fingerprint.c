@@ -1,5 +1,4 @@
 /* Which changes of the data invalidate a position in them, by the messages about them. */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,8 +12,6 @@
 
 #include "data_support.h"
 #include "engine/data/fingerprint.h"
-
-#include "base/banned.h"
 
 static json_t *make(const data_folder *folder)
 {

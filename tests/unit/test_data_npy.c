@@ -1,5 +1,4 @@
 /* Rows of .npy files: the same numbers as in .csv; and each invalid header, with its message. */
-#define _GNU_SOURCE
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,8 +11,6 @@
 #include <cmocka.h>
 
 #include "data_support.h"
-
-#include "base/banned.h"
 
 #define ROWS    5
 #define COLUMNS 3

@@ -1,5 +1,4 @@
 /* packs: sequences of whole documents; every token is in exactly one, and samplers and validation count it. */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,8 +10,6 @@
 
 #include "data_support.h"
 #include "engine/data/dataset_int.h"
-
-#include "base/banned.h"
 
 #define T     8
 #define COUNT 503

@@ -15,8 +15,6 @@
 #include "engine/data/sentences.h"
 #include "engine/data/sides.h"
 
-#include "base/banned.h"
-
 enum { PAIRS = 500, LONGEST = 20, MOST = 64, VOCAB = 2000 };
 
 static int64_t length_of(int64_t pair, dt_language language)

@@ -10,8 +10,6 @@
 
 #include "data_support.h"
 
-#include "base/banned.h"
-
 static void fill(data_folder *folder, const char *csv, dt_loss_kind loss)
 {
     folder->recipe.model.kind = DT_MODEL_MLP;

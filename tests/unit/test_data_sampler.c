@@ -1,6 +1,5 @@
 /* sampler, validation: which tokens a step gets. The text is 0, 1, 2, ... in uint16, so that
  * each token equals its place. */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,8 +9,6 @@
 #include <string.h>
 
 #include "data_support.h"
-
-#include "base/banned.h"
 
 #define T 4
 

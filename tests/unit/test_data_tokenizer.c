@@ -1,5 +1,4 @@
 /* Tokenizers of characters, bytes and ids. */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,8 +9,6 @@
 #include <string.h>
 
 #include "engine/data/tokenizer_int.h"
-
-#include "base/banned.h"
 
 static dt_tokenizer *parse(const char *text, dt_status wanted)
 {

@@ -11,8 +11,6 @@
 
 #include "runner/export/mlflow_body.h"
 
-#include "base/banned.h"
-
 static const dt_run run = {.id = "k3v9x2",
                            .name = "shakespeare",
                            .state = DT_RUN_STOPPED,

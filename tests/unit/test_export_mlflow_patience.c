@@ -8,8 +8,6 @@
 
 #include "runner/export/mlflow_patience.h"
 
-#include "base/banned.h"
-
 #define MOST DT_MLFLOW_REFUSED_SECONDS_MOST
 
 static void test_busy_never_ends(void **state)

@@ -10,8 +10,6 @@
 
 #include "engine/search/beam.h"
 
-#include "base/banned.h"
-
 enum { PAD, END, A, B, C, VOCAB };
 
 /* Logits of the next word after a word, drawn from a seed. The chain records the last word of

@@ -10,8 +10,6 @@
 #include "base/json.h"
 #include "engine/generate/text.h"
 
-#include "base/banned.h"
-
 enum { VOCAB = 256 };
 
 static void test_a_token_is_drawn_from_finite_logits_only(void **state)

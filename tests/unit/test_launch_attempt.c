@@ -1,5 +1,4 @@
 /* Two people resume one run: the second sees what the first did, and changes nothing. */
-#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

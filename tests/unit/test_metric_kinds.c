@@ -1,5 +1,4 @@
 /* The table of metrics, and the pages that are generated from it. */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,8 +10,6 @@
 #include "base/file.h"
 #include "base/metric_doc.h"
 #include "base/metric_kinds.h"
-
-#include "base/banned.h"
 
 static void is_same(const char *path, void (*write)(dt_strbuf *), const char *remedy)
 {

@@ -10,8 +10,6 @@
 #include "engine/data/documents.h"
 #include "tests/unit/model_harness.h"
 
-#include "base/banned.h"
-
 #define END 3
 
 static dt_model_config gpt2(dt_positions_kind positions)

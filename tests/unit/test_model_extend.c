@@ -8,8 +8,6 @@
 
 #include "tests/unit/model_harness.h"
 
-#include "base/banned.h"
-
 static dt_model_config growing_config(dt_dtype dtype)
 {
     dt_model_config config = harness_config();

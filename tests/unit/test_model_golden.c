@@ -19,8 +19,6 @@
 #include "tests/golden/safetensors.h"
 #include "tests/unit/model_harness.h"
 
-#include "base/banned.h"
-
 /* fp32: a sum of a few hundred products has an error of some 1e-6 of its size; after two layers and the backward pass
  * this stays below these bounds.
  * Half precision: the error of a tensor, its 2-norm, is at most HALF_FACTOR times that of PyTorch in the same type,

@@ -1,5 +1,4 @@
 /* Compares the memory forecast of a recipe with what the model allocates, and that with what the system measures. */
-#define _DEFAULT_SOURCE
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,8 +11,6 @@
 
 #include "recipes/cost/memory.h"
 #include "tests/unit/model_harness.h"
-
-#include "base/banned.h"
 
 static const struct {
     int64_t layers, heads, embed, vocab, batch, tokens;

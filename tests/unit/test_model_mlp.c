@@ -14,8 +14,6 @@
 #include "tests/golden/safetensors.h"
 #include "tests/unit/model_harness.h"
 
-#include "base/banned.h"
-
 /* The bounds of test_model_golden.c, with their reasons there. Without relu in bf16: a sum
  * rounded to the other side of 0 adds or removes a whole row of a gradient. */
 typedef struct mlp_case {

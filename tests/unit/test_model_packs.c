@@ -1,5 +1,4 @@
 /* An epoch of packed sequences has the losses of each of its documents alone (engine/data/packs.h). */
-#define _GNU_SOURCE
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,8 +10,6 @@
 #include "data_support.h"
 #include "engine/data/dataset_int.h"
 #include "tests/unit/model_harness.h"
-
-#include "base/banned.h"
 
 #define END   3
 #define COUNT 240

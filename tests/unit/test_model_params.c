@@ -10,8 +10,6 @@
 
 #include "tests/unit/model_harness.h"
 
-#include "base/banned.h"
-
 static dt_model_config gpt2_small(void)
 {
     dt_model_config config = {.decoder.layers = 12,

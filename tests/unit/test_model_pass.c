@@ -13,8 +13,6 @@
 #include "engine/model/decoder/decoder.h"
 #include "tests/unit/model_harness.h"
 
-#include "base/banned.h"
-
 static void open_filled(harness *h, const dt_model_config *config)
 {
     harness_open(h, config);

@@ -11,8 +11,6 @@
 #include "engine/model/decoder/decoder.h"
 #include "tests/unit/model_harness.h"
 
-#include "base/banned.h"
-
 /* Every kind of dropout, and every other option of a config. */
 static dt_model_config rich_config(dt_dtype dtype)
 {

@@ -9,8 +9,6 @@
 
 #include "tests/unit/model_harness.h"
 
-#include "base/banned.h"
-
 #define SEQUENCES 11 /* more than the rows that a product takes at once */
 #define STEPS     9
 #define LONGEST   (2 + 3 * (SEQUENCES - 1) + STEPS)

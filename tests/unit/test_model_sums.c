@@ -11,8 +11,6 @@
 
 #include "tests/unit/model_harness.h"
 
-#include "base/banned.h"
-
 #define RANKS 2
 
 typedef struct counts {

@@ -12,8 +12,6 @@
 #include "engine/model/transformer/model_int.h"
 #include "tests/unit/model_harness.h"
 
-#include "base/banned.h"
-
 static dt_model_config plain(void)
 {
     dt_model_config config = {

@@ -10,8 +10,6 @@
 
 #include "runner/node_setup/workdir/ignore.h"
 
-#include "base/banned.h"
-
 static bool ignored(const char *rules, const char *path, bool is_folder)
 {
     dt_ignore ignore;

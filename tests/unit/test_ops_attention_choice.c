@@ -1,6 +1,5 @@
 /* Chooses an attention kernel: what is measured, what is stored, and that every failure ends
  * with the built-in kernel. */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,8 +13,6 @@
 
 #include "base/file.h"
 #include "engine/ops/cuda/attention_choice.h"
-
-#include "base/banned.h"
 
 static char folder[64], path[96];
 

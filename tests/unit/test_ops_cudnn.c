@@ -1,6 +1,5 @@
 /* cuDNN's attention with a stand-in for the library (cudnn_standin.h): the described graph, that
  * it computes attention, and failures. */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,8 +17,6 @@
 #include "engine/ops/cuda/cudnn_plan.h"
 #include "tests/ops/reference.h"
 #include "tests/unit/cudnn_standin.h"
-
-#include "base/banned.h"
 
 #define ROOM ((size_t)1 << 20)
 

@@ -113,8 +113,6 @@ NAME(HEURISTICS_CARD, ENGINEHEUR_DEVICEPROP);
 #endif
 #endif
 
-#include "base/banned.h"
-
 /* The keys that the library requires. */
 #define CARD                                                                                \
     "{\"deviceName\": \"%s\", \"deviceVer\": %d, \"multiProcessorCount\": %d, "             \

@@ -1,5 +1,4 @@
 /* The file of tuned algorithms: what is read back, which process wins, and what is ignored. */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,8 +15,6 @@
 #include "base/file.h"
 #include "base/strbuf.h"
 #include "engine/ops/cuda/tuned.h"
-
-#include "base/banned.h"
 
 #define BYTES 64
 

@@ -15,8 +15,6 @@
 #include "engine/optim/optimizer.h"
 #include "tests/golden/safetensors.h"
 
-#include "base/banned.h"
-
 static fixture golden;
 static dt_device device;
 

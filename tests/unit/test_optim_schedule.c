@@ -9,8 +9,6 @@
 #include "engine/optim/clip.h"
 #include "engine/optim/schedule.h"
 
-#include "base/banned.h"
-
 #define HALF_SQRT_2 0.70710678118654752
 
 static dt_recipe recipe(void)

@@ -1,5 +1,4 @@
 /* What the silence of a node means, by a table of facts; and the clock that measures silence. */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,4 @@
 /* What follows if a node is unavailable: refusals, losses, and the time for ranks to end. */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,8 +9,6 @@
 
 #include "runner/supervisor/policy/ending.h"
 #include "runner/supervisor/policy/node_loss.h"
-
-#include "base/banned.h"
 
 #pragma GCC diagnostic ignored "-Woverride-init" /* a row lists what differs from the usual */
 

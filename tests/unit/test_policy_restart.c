@@ -1,5 +1,4 @@
 /* Whether a run is complete, and whether another attempt follows, by tables of facts. */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,8 +8,6 @@
 #include <cmocka.h>
 
 #include "runner/supervisor/policy/restart.h"
-
-#include "base/banned.h"
 
 #pragma GCC diagnostic ignored "-Woverride-init" /* a row lists what differs from the usual */
 

@@ -1,5 +1,4 @@
 /* Which rank delays the others, by the time that each rank waits. */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,8 +8,6 @@
 #include <cmocka.h>
 
 #include "runner/supervisor/policy/straggler.h"
-
-#include "base/banned.h"
 
 enum { RANKS = 4 };
 

@@ -11,8 +11,6 @@
 #include "engine/program/last_error.h"
 #include "engine/program/saves.h"
 
-#include "base/banned.h"
-
 #define HEAD \
     "Traceback (most recent call last):\n  File \"train.py\", line 3, in <module>\n    main()\n"
 #define RANK "[rank1]: "

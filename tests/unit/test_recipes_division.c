@@ -13,8 +13,6 @@
 #include "recipes/architecture/architecture.h"
 #include "recipes/fields/fields.h"
 
-#include "base/banned.h"
-
 static dt_recipe recipe_of(dt_architecture_kind kind, int64_t tensor)
 {
     dt_recipe recipe;

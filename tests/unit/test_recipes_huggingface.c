@@ -11,8 +11,6 @@
 #include "recipes/fields/fields.h"
 #include "recipes/foreign/huggingface.h"
 
-#include "base/banned.h"
-
 /* As saved by transformers, without the fields about generation. */
 static const char gpt2[] =
     "{\"activation_function\": \"gelu_new\", \"architectures\": [\"GPT2LMHeadModel\"],"

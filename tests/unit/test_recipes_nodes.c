@@ -1,5 +1,4 @@
 /* How machines are written in a recipe: items, ranges, hostfiles. */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

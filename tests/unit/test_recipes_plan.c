@@ -1,5 +1,4 @@
 /* The plan: made from a recipe, and read back with every value checked. */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

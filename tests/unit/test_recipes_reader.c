@@ -1,5 +1,4 @@
 /* How valid recipes are read. */
-#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -10,8 +10,6 @@
 
 #include "recipes/read/secret.h"
 
-#include "base/banned.h"
-
 #define COMMIT "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b"
 
 static const struct {

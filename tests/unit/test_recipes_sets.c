@@ -1,5 +1,4 @@
 /* `--set` on a recipe, and on the recipe of a resumed run. */
-#define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,5 +1,4 @@
 /* Reads the file of a recipe. */
-#define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

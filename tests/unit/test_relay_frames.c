@@ -9,8 +9,6 @@
 
 #include "runner/relay/relay_int.h"
 
-#include "base/banned.h"
-
 typedef struct heard {
     dt_strbuf out, errors;
     int signs; /* keep-alives */

@@ -1,5 +1,4 @@
 /* slice: boxes and runs compared with counting each element of small parameters. */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,8 +9,6 @@
 #include <stdlib.h>
 
 #include "engine/slice.h"
-
-#include "base/banned.h"
 
 #define ROUNDS    20000
 #define MOST_SIDE 6

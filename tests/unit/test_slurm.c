@@ -11,8 +11,6 @@
 #include "runner/slurm/job.h"
 #include "runner/slurm/name.h"
 
-#include "base/banned.h"
-
 static void test_counts_are_as_many_as_nodes(void **state)
 {
     static const char *const wrong[] = {

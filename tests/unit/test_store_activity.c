@@ -1,5 +1,4 @@
 /* activity: the words for what a run and its ranks do. */
-#define _GNU_SOURCE
 #include <string.h>
 
 #include "store_support.h"

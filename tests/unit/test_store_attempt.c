@@ -5,8 +5,6 @@
 
 #include "base/clock.h"
 
-#include "base/banned.h"
-
 static void set(test_store *t, dt_run_state state, int exit_code, const char *reason, int64_t now)
 {
     assert_good(t, dt_store_run_set_state(t->store, "aa", state, exit_code, reason, now, &t->err));

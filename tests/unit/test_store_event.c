@@ -6,8 +6,6 @@
 
 #include "base/file.h"
 
-#include "base/banned.h"
-
 static void add(test_store *t, int64_t node, int64_t sequence, const char *kind)
 {
     dt_store_event event = {.attempt = 1,

@@ -5,7 +5,6 @@
  * Disk     a VFS over the usual one; all writes, syncs and extensions fail from number N on (SQLITE_FULL or
  *          SQLITE_IOERR_WRITE), until the fault ends
  */
-#define _GNU_SOURCE
 #include "store_support.h"
 
 #include <dirent.h>
@@ -17,8 +16,6 @@
 #include <unistd.h>
 
 #include "base/strbuf.h"
-
-#include "base/banned.h"
 
 /* --- the fault, and from which call on */
 

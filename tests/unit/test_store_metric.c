@@ -3,8 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 static void add(test_store *t, int64_t attempt, int64_t step, const char *name, double value)
 {
     assert_good(

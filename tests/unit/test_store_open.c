@@ -1,5 +1,4 @@
 /* Opening stores, and messages about files that are not stores. */
-#define _GNU_SOURCE
 #include "store_support.h"
 
 #include <dirent.h>
@@ -15,8 +14,6 @@
 
 #include "base/file.h"
 #include "store/store_int.h"
-
-#include "base/banned.h"
 
 static void close_store(test_store *t)
 {

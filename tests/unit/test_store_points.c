@@ -6,8 +6,6 @@
 #include "store/repair.h"
 #include "store/store_int.h"
 
-#include "base/banned.h"
-
 enum { STEPS = 150, CURVES = 3, ATTEMPTS = 2, MANY = 70000 };
 
 static uint64_t seed = 38;

@@ -10,8 +10,6 @@
 #include "base/file.h"
 #include "store/store_int.h"
 
-#include "base/banned.h"
-
 #define CURVES 40
 #define ZOOMS  60
 

@@ -3,8 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 static void test_a_new_run_is_queued_and_keeps_what_it_was_given(void **state)
 {
     test_store *t = *state;

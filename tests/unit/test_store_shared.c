@@ -1,5 +1,4 @@
 /* Several processes on one store, and writers that are killed. */
-#define _GNU_SOURCE
 #include "store_support.h"
 
 #include <poll.h>
@@ -12,8 +11,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-
-#include "base/banned.h"
 
 #define PROCESSES    8
 #define TRANSACTIONS 150

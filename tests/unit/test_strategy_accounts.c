@@ -18,8 +18,6 @@
 #include "tests/unit/comm_support.h"
 #include "tests/unit/strategy_support.h"
 
-#include "base/banned.h"
-
 /* Bytes per parameter element of W ranks: all + divided / W. */
 typedef struct row {
     const char *name;

@@ -13,8 +13,6 @@
 #include "base/clock.h"
 #include "engine/strategy/async_comm.h"
 
-#include "base/banned.h"
-
 #define MANY 64
 
 /* Doubles what it reduces, like two equal ranks. */

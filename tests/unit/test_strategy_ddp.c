@@ -12,8 +12,6 @@
 
 #include "engine/strategy/strategy.h"
 
-#include "base/banned.h"
-
 #define B 2
 #define T 8
 

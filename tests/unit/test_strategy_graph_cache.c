@@ -13,8 +13,6 @@
 #include "engine/device/graph.h"
 #include "engine/strategy/graph_cache.h"
 
-#include "base/banned.h"
-
 /* --- the device: each op is a letter; a recorded op runs when its graph is launched */
 
 struct dt_graph {

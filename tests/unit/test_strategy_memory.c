@@ -28,8 +28,6 @@
 #include "tests/unit/comm_support.h"
 #include "tests/unit/strategy_support.h"
 
-#include "base/banned.h"
-
 #define REPLICAS 3
 
 _Static_assert((size_t)DT_MEMORY_SLOT_BYTES == DT_SEGMENT_SLOT_BYTES, "a slot is a slot");

@@ -14,8 +14,6 @@
 #include "engine/device/queue.h"
 #include "engine/strategy/async_comm.h"
 
-#include "base/banned.h"
-
 typedef struct dt_device_event {
     int number;
 } dt_device_event;

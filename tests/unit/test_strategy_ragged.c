@@ -17,8 +17,6 @@
 #include "tests/unit/comm_support.h"
 #include "tests/unit/strategy_support.h"
 
-#include "base/banned.h"
-
 #define STEPS   4
 #define PIECES  3 /* batches of a step: one for each of three ranks, or all for one process */
 #define MOST    5 /* samples of a batch */

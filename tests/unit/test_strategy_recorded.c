@@ -16,8 +16,6 @@
 #include "engine/ops/ops.h"
 #include "tests/unit/strategy_support.h"
 
-#include "base/banned.h"
-
 static const dt_queues *real_queues;
 static const dt_ops *real_ops;
 static dt_queues queues;

@@ -13,8 +13,6 @@
 #include "tests/unit/comm_support.h"
 #include "tests/unit/strategy_support.h"
 
-#include "base/banned.h"
-
 #define STEPS 6
 
 typedef struct rank_task {

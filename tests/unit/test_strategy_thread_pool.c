@@ -10,8 +10,6 @@
 
 #include "engine/strategy/thread_pool.h"
 
-#include "base/banned.h"
-
 #define MEMBERS 4
 
 typedef struct task {

@@ -1,5 +1,4 @@
 /* Which environment variables of a launch are stored with the run, and which a later supervisor gets. */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,8 +15,6 @@
 
 #include "base/file.h"
 #include "runner/supervisor/folder/launch_env.h"
-
-#include "base/banned.h"
 
 static char folder[] = "/tmp/dtrun-launch-env-XXXXXX";
 static dt_arena arena;

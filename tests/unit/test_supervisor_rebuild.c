@@ -1,5 +1,4 @@
 /* rebuild: restores the rows of a run from its folder, if the store has none or older ones. */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,8 +22,6 @@
 #include "runner/supervisor/supervisor.h"
 #include "store/repair.h"
 #include "store_support.h"
-
-#include "base/banned.h"
 
 static const char *folder_of(test_store *t)
 {

@@ -1,5 +1,4 @@
 /* resume_point: selects the checkpoint from which the next attempt resumes. */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,8 +12,6 @@
 #include "checkpoint_support.h"
 #include "runner/supervisor/supervisor.h"
 #include "store_support.h"
-
-#include "base/banned.h"
 
 static void save(const char *folder, int64_t step)
 {

@@ -1,7 +1,6 @@
 /* The store is written on a thread: the loop runs while another process locks the store, and
  * everything is stored in order afterwards. Events reported as durable are on the disk: this
  * file wraps fdatasync. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -12,8 +12,6 @@
 
 #include "runner/term/format.h"
 
-#include "base/banned.h"
-
 static void check_count(double value, const char *expected)
 {
     char text[DT_FORMAT_SIZE];

@@ -1,5 +1,4 @@
 /* live: the bytes sent to the terminal. */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,8 +10,6 @@
 #include <unistd.h>
 
 #include "runner/term/live.h"
-
-#include "base/banned.h"
 
 typedef struct screen {
     int ends[2];

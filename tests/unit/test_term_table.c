@@ -8,8 +8,6 @@
 
 #include "runner/term/table.h"
 
-#include "base/banned.h"
-
 static const dt_term plain = {.fd = -1, .columns = 80};
 static const dt_term coloured = {.fd = -1, .seen = true, .colour = true, .columns = 80};
 

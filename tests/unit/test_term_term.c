@@ -1,5 +1,4 @@
 /* term: styles, widths and cuts; escape sequences in text. */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,8 +12,6 @@
 
 #include "runner/term/bar.h"
 #include "runner/term/term.h"
-
-#include "base/banned.h"
 
 static const dt_term plain = {.fd = -1, .columns = 80};
 static const dt_term coloured = {

@@ -9,8 +9,6 @@
 
 #include "engine/tokens/bpe.h"
 
-#include "base/banned.h"
-
 #define TEMPLATE                                                                           \
     "{\"type\": \"TemplateProcessing\", \"single\": [{\"SpecialToken\": {\"id\": \"A\", "  \
     "\"type_id\": 0}}, "                                                                   \

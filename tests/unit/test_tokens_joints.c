@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 /* BPE on characters, with random merges and texts: words are cut and cached, and the ids are those of plain byte pair
  * encoding over the whole text. A text that is cut for several threads has the same ids too. */
 #include <setjmp.h>

@@ -13,8 +13,6 @@
 #include "base/file.h"
 #include "engine/tokens/bpe.h"
 
-#include "base/banned.h"
-
 #define MILLION 1000000
 
 static dt_bpe *parse(const char *file)

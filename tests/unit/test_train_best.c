@@ -1,5 +1,4 @@
 /* Which validation loss is the best of a run, while its save may still fail. */
-#define _GNU_SOURCE
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,8 +8,6 @@
 #include <cmocka.h>
 
 #include "engine/train/best.h"
-
-#include "base/banned.h"
 
 static void test_answers_by_what_is_saved_and_what_is_being_saved(void **state)
 {

@@ -1,5 +1,4 @@
 /* How many steps the remaining epochs have, from any position. */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,8 +8,6 @@
 
 #include "data_support.h"
 #include "engine/data/budget.h"
-
-#include "base/banned.h"
 
 #define T      4
 #define EPOCHS 3

@@ -8,8 +8,6 @@
 
 #include "engine/train/replicas.h"
 
-#include "base/banned.h"
-
 static void test_the_odd_one_is_found_among_its_own_kind(void **state)
 {
     static const struct {

@@ -12,8 +12,6 @@
 #include "engine/generate/sample.h"
 #include "engine/generate/stops.h"
 
-#include "base/banned.h"
-
 #define V 5
 
 static const float LOGITS[V] = {0.0f, 2.0f, -1.0f, 2.0f, 1.0f};

@@ -1,6 +1,5 @@
 /* Which samples of a step a rank of a mesh reads: the data ranks divide them, the tensor ranks
  * of a row read the same. The text is 0, 1, 2, ..., so that each token equals its place. */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,8 +11,6 @@
 
 #include "data_support.h"
 #include "engine/train/session.h"
-
-#include "base/banned.h"
 
 #define T            4
 #define STEP_SAMPLES 16

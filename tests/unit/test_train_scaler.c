@@ -10,8 +10,6 @@
 
 #include "engine/optim/scaler.h"
 
-#include "base/banned.h"
-
 static dt_scaler scaler_of(dt_precision_kind kind)
 {
     dt_recipe recipe = {

@@ -1,6 +1,5 @@
 /* Words through every login shell, errors of ssh, and one command on a "node": ssh is a script
  * that is first in PATH, the shells are real. */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

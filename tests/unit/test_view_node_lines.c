@@ -1,5 +1,4 @@
 /* node_lines: a run's nodes in words, and when a slow rank is named; timing: when the remaining time is known. */
-#define _GNU_SOURCE
 #include <math.h>
 #include <string.h>
 

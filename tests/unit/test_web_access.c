@@ -1,5 +1,4 @@
 /* Access: the rules by a table, the token file, then requests through a socket. */
-#define _GNU_SOURCE
 #include "web_support.h"
 
 #include <stdio.h>
@@ -10,8 +9,6 @@
 
 #include "base/file.h"
 #include "web/access.h"
-
-#include "base/banned.h"
 
 #define TOKEN "0123456789abcdef0123456789abcdef"
 #define WRONG "0123456789abcdef0123456789abcdee"

@@ -11,8 +11,6 @@
 #include "web/stores.h"
 #include "web_support.h"
 
-#include "base/banned.h"
-
 #define NOW 1000.0
 
 static struct in6_addr address(int number)

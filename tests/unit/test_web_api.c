@@ -7,8 +7,6 @@
 
 #include "base/file.h"
 
-#include "base/banned.h"
-
 static const char *text_at(const json_t *object, const char *key)
 {
     return json_string_value(json_object_get(object, key));

@@ -1,5 +1,4 @@
 /* Requests that are refused before any page is called: by the rules alone, then through a socket. */
-#define _GNU_SOURCE
 #include "web_support.h"
 
 #include <stdio.h>
@@ -13,8 +12,6 @@
 #include "web/head.h"
 #include "web/listen.h"
 #include "web/server.h"
-
-#include "base/banned.h"
 
 static int gate(const char *method, const char *host, const char *origin)
 {

@@ -20,8 +20,6 @@
 #include "web/live_cursor.h"
 #include "web_support.h"
 
-#include "base/banned.h"
-
 /* --- a client that follows */
 
 typedef struct follower {

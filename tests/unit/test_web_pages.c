@@ -1,5 +1,4 @@
 /* Pages, headers, malformed requests, and reading logs. */
-#define _GNU_SOURCE
 #include "web_support.h"
 
 #include <stdio.h>
@@ -10,8 +9,6 @@
 
 #include "base/file.h"
 #include "web/log_tail.h"
-
-#include "base/banned.h"
 
 static void test_pages_and_what_they_load_are_served_with_their_types(void **state)
 {

@@ -14,8 +14,6 @@
 #include "recipes/architecture/weights_bin.h"
 #include "tests/unit/weights_harness.h"
 
-#include "base/banned.h"
-
 #define BIN         "tests/golden/bin/"
 #define HUGGINGFACE "tests/golden/huggingface/"
 

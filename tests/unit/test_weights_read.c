@@ -16,8 +16,6 @@
 #include "engine/weights/weights.h"
 #include "tests/unit/weights_harness.h"
 
-#include "base/banned.h"
-
 #define FOLDER "tests/golden/huggingface/"
 
 static dt_recipe recipe_of_fixture(void)

@@ -2,7 +2,6 @@
  * stdout (each a uint32 with their number, then the ids as int32).
  * tokens_show TOKENIZER TEXTS THREADS ROUNDS: encodes the texts of a file of that form, and prints for each round: tokens,
  * seconds, processor seconds. In each round every thread begins with an empty cache. */
-#define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -137,8 +136,8 @@ static dt_status run(int argc, char **argv, dt_error *err)
         DT_TRY(dt_file_read(&texts, argv[2], MAX_TEXT_BYTES, err));
     else
         DT_TRY(serve(bpe, err));
-    for (int i = 0; argc > 2 && i < atoi(argv[4]); i++)
-        DT_TRY(measure(bpe, &texts, atoi(argv[3]), err));
+    for (int i = 0; argc > 2 && i < (int)strtol(argv[4], NULL, 10); i++)
+        DT_TRY(measure(bpe, &texts, (int)strtol(argv[3], NULL, 10), err));
 out:
     dt_bpe_free(bpe);
     dt_strbuf_release(&file);

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "web_support.h"
 
 #include <arpa/inet.h>
@@ -13,8 +12,6 @@
 
 #include "base/file.h"
 #include "web/server.h"
-
-#include "base/banned.h"
 
 typedef struct running {
     test_web web; /* first: the state that tests get */

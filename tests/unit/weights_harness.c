@@ -16,8 +16,6 @@
 #include "recipes/foreign/huggingface.h"
 #include "tests/golden/safetensors.h"
 
-#include "base/banned.h"
-
 dt_recipe weights_recipe(const char *from, dt_arena *arena)
 {
     dt_huggingface_model model;

@@ -5,7 +5,6 @@
  * data (proof.h). After an error the communicator is closed, and later calls fail at once
  * with the same code instead of waiting for a timeout.
  */
-#define _GNU_SOURCE
 #include <netdb.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -17,8 +16,6 @@
 #include "engine/comm/comm_int.h"
 #include "engine/comm/gloo/proof.h"
 #include "engine/comm/gloo/shim.h"
-
-#include "base/banned.h"
 
 /* Time limit for a connected rank to authenticate itself. */
 #define PROOF_SECONDS 30.0

@@ -6,8 +6,6 @@
 #include <nettle/hmac.h>
 #include <nettle/memops.h>
 
-#include "base/banned.h"
-
 static int digit(char c)
 {
     if (c >= '0' && c <= '9')

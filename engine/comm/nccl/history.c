@@ -3,8 +3,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-#include "base/banned.h"
-
 const char *dt_nccl_kind_name(dt_nccl_kind kind)
 {
     static const char *const names[] = {[DT_NCCL_ALL_REDUCE] = "all_reduce",

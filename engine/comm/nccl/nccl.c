@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "engine/comm/nccl/nccl.h"
 
 #include <pthread.h>
@@ -10,8 +9,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/comm/nccl/history.h"
-
-#include "base/banned.h"
 
 /* Interval of the watching thread's checks. */
 #define LOOK_SECONDS 0.1

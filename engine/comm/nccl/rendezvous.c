@@ -1,5 +1,4 @@
 /* rendezvous: agrees with all ranks whether to use NCCL, and sets its network interface. */
-#define _GNU_SOURCE
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,8 +7,6 @@
 #include "base/interface.h"
 #include "base/log.h"
 #include "engine/comm/nccl/nccl.h"
-
-#include "base/banned.h"
 
 /* A rank's GPU, exchanged as is: every rank runs the same program. */
 typedef struct nccl_card {

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "engine/comm/shm/barrier.h"
 
 #include <linux/futex.h>
@@ -7,8 +6,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-
-#include "base/banned.h"
 
 #define SPINS         2000
 #define SLEEP_SECONDS 0.05

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "engine/comm/shm/segment.h"
 
 #include <errno.h>
@@ -10,8 +9,6 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "base/banned.h"
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 

@@ -27,8 +27,6 @@
 #include "engine/comm/sum.h"
 #include "engine/progress.h"
 
-#include "base/banned.h"
-
 typedef struct shm_state {
     dt_segment segment;
     dt_barrier barrier;

@@ -2,8 +2,6 @@
  * token. */
 #include "engine/model/decoder/decoder.h"
 
-#include "base/banned.h"
-
 static dt_status finish(dt_model *model, const dt_batch *batch, float *logits, dt_error *err)
 {
     dt_status st = DT_OK;

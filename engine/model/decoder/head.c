@@ -2,8 +2,6 @@
 #include "engine/model/token_head.h"
 #include "recipes/architecture/decoder.h"
 
-#include "base/banned.h"
-
 static dt_token_head head_of(const dt_model *model)
 {
     const dt_decoder *state = model->state;

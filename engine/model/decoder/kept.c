@@ -2,8 +2,6 @@
  * of one sequence in one layer are contiguous. */
 #include "engine/model/decoder/decoder.h"
 
-#include "base/banned.h"
-
 int64_t dt_decoder_kept_room(const dt_model_config *config)
 {
     return config->kept > 0 ? config->kept : config->decoder.context;

@@ -4,8 +4,6 @@
 #include "engine/model/decoder/decoder.h"
 #include "engine/model/token_head.h"
 
-#include "base/banned.h"
-
 static size_t activation_bytes(const dt_model_kind *kind, const dt_model_config *config)
 {
     return dt_decoder_count_bytes(kind->decoder, config);

@@ -5,8 +5,6 @@
 #include "engine/model/token_head.h"
 #include "recipes/architecture/decoder.h"
 
-#include "base/banned.h"
-
 #define CHUNK_MULTIPLE 128 /* rows per tile of the matrix products */
 
 /* Storage for one block of any kind during the layout. */

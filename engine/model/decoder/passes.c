@@ -1,8 +1,6 @@
 #include "engine/model/decoder/decoder.h"
 #include "engine/model/token_head.h"
 
-#include "base/banned.h"
-
 /* The input of the final norm. */
 static const dt_tensor *last_of(const dt_model *model)
 {

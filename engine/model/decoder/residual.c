@@ -3,8 +3,6 @@
 #include "engine/model/decoder/decoder.h"
 #include "recipes/architecture/decoder.h"
 
-#include "base/banned.h"
-
 bool dt_decoder_drops(const dt_model *model, const dt_batch *dropout)
 {
     return dropout && model->config.decoder.dropout > 0;

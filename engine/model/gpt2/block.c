@@ -1,8 +1,6 @@
 #include "engine/model/gpt2/model_int.h"
 #include "recipes/architecture/decoder.h"
 
-#include "base/banned.h"
-
 /* Whether fc and GELU are one op, in every forward pass of the model or in none. Backward
  * recomputes GELU from the rounded fc, and fc too under DT_RECOMPUTE_FULL. */
 static bool fuses_gelu(const dt_model *model)

@@ -3,8 +3,6 @@
 #include "engine/model/gpt2/model_int.h"
 #include "engine/model/sinusoids.h"
 
-#include "base/banned.h"
-
 extern const dt_model_kind dt_gpt2_kind;
 
 static double embedding_scale(const dt_model *model)

@@ -1,8 +1,6 @@
 #include "engine/model/gpt2/model_int.h"
 #include "recipes/architecture/decoder.h"
 
-#include "base/banned.h"
-
 /* Allocates the sinusoidal positions (context,C) and the KV cache. */
 void dt_gpt2_take_own(dt_decoder_layout *plan, dt_decoder *state)
 {

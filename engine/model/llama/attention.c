@@ -3,8 +3,6 @@
 #include "engine/model/llama/model_int.h"
 #include "recipes/architecture/decoder.h"
 
-#include "base/banned.h"
-
 /* Views of queries, keys and values in x (B,T,columns), in this order. The values are in v (B,T,Q)
  * if x has none. */
 static dt_qkv views_of(const dt_model_config *config, const dt_tensor *x, const dt_tensor *v)

@@ -1,7 +1,5 @@
 #include "engine/model/llama/model_int.h"
 
-#include "base/banned.h"
-
 /* mid (B,T,C) -> norm_2 (B,T,C) -> gate_up (B,T,2F) */
 static dt_status make_gate_up(dt_model *model, dt_llama_block *a, const dt_tensor *w, dt_error *err)
 {

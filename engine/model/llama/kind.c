@@ -1,7 +1,5 @@
 #include "engine/model/llama/model_int.h"
 
-#include "base/banned.h"
-
 extern const dt_model_kind dt_llama_kind;
 
 static dt_status embed_forward(dt_model *model, dt_tensor *y, const dt_tensor *tokens,

@@ -1,8 +1,6 @@
 #include "engine/model/llama/model_int.h"
 #include "recipes/architecture/decoder.h"
 
-#include "base/banned.h"
-
 static int64_t larger(int64_t a, int64_t b)
 {
     return a > b ? a : b;

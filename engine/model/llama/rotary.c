@@ -3,8 +3,6 @@
 
 #include "engine/model/llama/model_int.h"
 
-#include "base/banned.h"
-
 #define TWO_PI 6.283185307179586
 
 /* Frequency scaling of Llama 3.1, by how many wavelengths fit into the original context: many:

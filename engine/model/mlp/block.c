@@ -1,7 +1,5 @@
 #include "engine/model/mlp/model_int.h"
 
-#include "base/banned.h"
-
 const dt_tensor *dt_mlp_input_of(const dt_mlp_state *state, int layer)
 {
     return layer == 0 ? &state->rows : &state->layers[layer - 1].out;

@@ -2,8 +2,6 @@
 
 #include "engine/model/mlp/model_int.h"
 
-#include "base/banned.h"
-
 static bool has_classes(const dt_model *model)
 {
     return model->config.mlp.loss == DT_LOSS_CROSS_ENTROPY;

@@ -2,8 +2,6 @@
 
 #include "engine/model/mlp/model_int.h"
 
-#include "base/banned.h"
-
 extern const dt_model_kind dt_mlp_kind;
 
 static dt_status open_model(dt_model *model, dt_error *err)

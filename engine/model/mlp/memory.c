@@ -1,8 +1,6 @@
 #include "engine/device/memory_layout.h"
 #include "engine/model/mlp/model_int.h"
 
-#include "base/banned.h"
-
 typedef struct layout {
     const dt_model_config *config;
     dt_layout memory;

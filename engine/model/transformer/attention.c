@@ -3,8 +3,6 @@
 #include "engine/model/transformer/model_int.h"
 #include "recipes/architecture/decoder.h"
 
-#include "base/banned.h"
-
 const dt_tensor *dt_transformer_encoded(const dt_model *model)
 {
     const dt_transformer_state *state = model->state;

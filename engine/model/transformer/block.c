@@ -1,7 +1,5 @@
 #include "engine/model/transformer/model_int.h"
 
-#include "base/banned.h"
-
 /* Set up the call for a block. layer: counted over encoder and decoder. */
 static void call_of(dt_transformer_call *c, dt_model *model, int layer, bool backward,
                     const dt_batch *dropout)

@@ -3,8 +3,6 @@
 
 #include "engine/model/transformer/model_int.h"
 
-#include "base/banned.h"
-
 /* Indices of a side's parameters in the root, and its vocabulary. */
 typedef struct end_params {
     int embed, positions, norm_w, norm_b;

@@ -2,8 +2,6 @@
 #include "engine/model/transformer/model_int.h"
 #include "recipes/architecture/decoder.h"
 
-#include "base/banned.h"
-
 static int head_param(const dt_model *model)
 {
     return model->config.decoder.own_lm_head ? DT_TRANSFORMER_HEAD : DT_TRANSFORMER_EMBED;

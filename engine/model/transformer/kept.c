@@ -5,8 +5,6 @@
 #include "engine/model/transformer/model_int.h"
 #include "recipes/architecture/decoder.h"
 
-#include "base/banned.h"
-
 dt_status dt_transformer_open_growth(dt_model *model, dt_error *err)
 {
     dt_transformer_state *state = model->state;

@@ -4,8 +4,6 @@
 #include "engine/model/token_head.h"
 #include "engine/model/transformer/model_int.h"
 
-#include "base/banned.h"
-
 extern const dt_model_kind dt_transformer_kind;
 
 static bool is_sinusoidal(const dt_model *model)

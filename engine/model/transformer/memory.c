@@ -2,8 +2,6 @@
 #include "engine/model/transformer/model_int.h"
 #include "recipes/architecture/decoder.h"
 
-#include "base/banned.h"
-
 /* The layout of a pass of a given size, under construction. */
 typedef struct layout {
     const dt_model_config *config;

@@ -1,7 +1,5 @@
 #include "engine/model/transformer/model_int.h"
 
-#include "base/banned.h"
-
 static dt_tensor view(const dt_model *model, int unit, int which, dt_dtype dtype,
                       dt_tensor (*of)(const dt_model *, int unit, int which))
 {

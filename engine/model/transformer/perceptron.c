@@ -1,8 +1,6 @@
 /* perceptron: computes fc2(activation(fc1(x))). */
 #include "engine/model/transformer/model_int.h"
 
-#include "base/banned.h"
-
 /* The activation's output, later overwritten by its gradient. */
 static dt_tensor inside(const dt_transformer_call *c)
 {

@@ -2,8 +2,6 @@
  * order. */
 #include "engine/model/transformer/model_int.h"
 
-#include "base/banned.h"
-
 /* A branch: its passes, the indices of its norm's parameters, and the op in its dropout key. */
 typedef struct branch {
     dt_status (*forward)(dt_transformer_call *c, dt_tensor *y, const dt_tensor *x, dt_error *err);

@@ -3,8 +3,6 @@
 #include "engine/model/decoder/decoder.h"
 #include "engine/model/transformer/model_int.h"
 
-#include "base/banned.h"
-
 /* Cache the keys and values of the source for a block of the decoder. */
 static dt_status keep_source(dt_model *model, int layer, dt_error *err)
 {

@@ -15,8 +15,6 @@
 #include "engine/ops/cpu/ops_int.h"
 #include "engine/ops/cpu/rows_int.h"
 
-#include "base/banned.h"
-
 #define SLOPE   1.5957691216057308f /* 2 sqrt(2/pi) */
 #define CUBIC   0.044715f
 #define DENSITY 0.3989422804014327f /* 1/sqrt(2 pi) */

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "engine/ops/cpu/amx.h"
 
 #if defined(__AMX_BF16__)
@@ -8,8 +7,6 @@
 #include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include "base/banned.h"
 
 #define SIDE  DT_CPU_AMX_SIDE
 #define PANEL (2 * SIDE) /* columns of a panel of b */
@@ -128,8 +125,6 @@ void dt_cpu_amx_multiply(const dt_cpu_amx_product *product)
 #else
 
 #include "base/error.h"
-
-#include "base/banned.h"
 
 bool dt_cpu_amx_offered(void)
 {

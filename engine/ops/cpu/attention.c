@@ -9,8 +9,6 @@
 #include "engine/ops/cpu/attention_few.h"
 #include "engine/ops/cpu/attention_int.h"
 
-#include "base/banned.h"
-
 /* Turns the unscaled scores of one query into exponentials, the largest of which is 1, and writes
  * zeros after the keys up to `width`. Returns the log-sum-exp of the scaled scores. */
 static float softmax_row(float *row, float *inverse_sum, span keys, int64_t width, float scale)

@@ -11,8 +11,6 @@
  */
 #include "engine/ops/cpu/attention_int.h"
 
-#include "base/banned.h"
-
 typedef struct backward_buffers {
     float *rows;               /* K x D or BLOCK x D: rows of the head as gathered */
     float *keys_t, *values_t;  /* panels of k^T and v^T (D deep) */

@@ -2,8 +2,6 @@
 
 #include "engine/ops/cpu/attention_int.h"
 
-#include "base/banned.h"
-
 #define KEYS 4 /* keys per iteration: independent sums, which hide the latency of the additions */
 
 /* One key head with its query heads. */

@@ -2,8 +2,6 @@
 #include "engine/ops/cpu/ops_int.h"
 #include "engine/ops/cpu/rows_int.h"
 
-#include "base/banned.h"
-
 dt_status DT_CPU_NAME(cast)(dt_device *device, dt_tensor *out, const dt_tensor *x, dt_error *err)
 {
     dt_status st = DT_OK;

@@ -14,8 +14,6 @@
 #include "engine/ops/cpu/ops_int.h"
 #include "engine/ops/cpu/rows_int.h"
 
-#include "base/banned.h"
-
 #define WORK 8 /* cost of an element, relative to one addition */
 
 static float row_max(const float *x, int64_t n)

@@ -7,8 +7,6 @@
 #include "engine/ops/cpu/ops_int.h"
 #include "engine/ops/cpu/rows_int.h"
 
-#include "base/banned.h"
-
 #define WORK 8 /* cost of an element, relative to one addition */
 
 static dt_status drop(dt_device *device, dt_tensor *y, const dt_tensor *x, double p,

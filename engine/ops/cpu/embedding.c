@@ -7,8 +7,6 @@
 #include "engine/ops/cpu/ops_int.h"
 #include "engine/ops/cpu/rows_int.h"
 
-#include "base/banned.h"
-
 /* The rows of the vocabulary in wte (ops.h). */
 static dt_vocab_part part_of(const dt_vocab_part *part, const dt_tensor *wte)
 {

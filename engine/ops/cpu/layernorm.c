@@ -11,8 +11,6 @@
 #include "engine/ops/cpu/ops_int.h"
 #include "engine/ops/cpu/rows_int.h"
 
-#include "base/banned.h"
-
 #define WORK 4 /* cost of an element, relative to one addition */
 
 static void normalise_row(float *y, float *mean_out, float *rstd_out, const float *x,

@@ -11,8 +11,6 @@
 #include "engine/ops/cpu/product_amx.h"
 #include "engine/ops/cpu/rows_int.h"
 
-#include "base/banned.h"
-
 /* Whether AMX computes products of this type; a constant for builds that need older processors. */
 static inline bool has_amx(const dt_cpu_product *product)
 {

@@ -3,8 +3,6 @@
 #include "engine/ops/cpu/rows_int.h"
 #include "engine/ops/cpu/tile_int.h"
 
-#include "base/banned.h"
-
 /* Rows of w at a time: ONE with one row of x, so that independent sums hide the latency; SOME with
  * ROWS rows of x, so that all sums fit the registers. */
 #define ONE      8

@@ -2,8 +2,6 @@
 
 #include "engine/ops/cpu/rows_int.h"
 
-#include "base/banned.h"
-
 /* Rows of c at a time, at least: with fewer, a product is too small to be efficient. */
 #define ROWS_MIN 256
 

@@ -5,8 +5,6 @@
 #include "engine/ops/cpu/ops_int.h"
 #include "engine/ops/cpu/rows_int.h"
 
-#include "base/banned.h"
-
 dt_status DT_CPU_NAME(normalize)(dt_device *device, dt_tensor *out, const dt_tensor *x, double eps,
                                  dt_error *err)
 {

@@ -8,8 +8,6 @@
 #include "engine/ops/cpu/ops_int.h"
 #include "engine/ops/cpu/rows_int.h"
 
-#include "base/banned.h"
-
 /* Defines the loop over a row for one rule, which has `states` states. */
 #define ROW(RULE, states, step)                                                                 \
     static void step##_row(float *restrict p, float *restrict m, float *restrict v,             \

@@ -7,8 +7,6 @@
 #include "engine/ops/cpu/cpu_int.h"
 #include "engine/ops/cpu/product_desc.h"
 
-#include "base/banned.h"
-
 /* A shape: oneDNN's primitive and its memory objects, which get the pointers of each call. */
 typedef struct entry {
     dt_cpu_product key;

@@ -9,8 +9,6 @@
 
 #include "engine/ops/cpu/transpose_int.h"
 
-#include "base/banned.h"
-
 #define SIDE  DT_CPU_AMX_SIDE /* rows and columns of a tile of c */
 #define DEPTH 32              /* values of k in a tile of a or b */
 #define TILE  (SIDE * DEPTH)  /* bf16 numbers in a tile of a or b: 1 KiB */
@@ -496,8 +494,6 @@ out:
 }
 
 #else
-
-#include "base/banned.h"
 
 dt_status dt_cpu_product_amx(dt_device *device, const dt_cpu_product *product, void *c,
                              const void *a, const void *b, const void *bias, dt_error *err)

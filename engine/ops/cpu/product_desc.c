@@ -1,7 +1,5 @@
 #include "engine/ops/cpu/product_desc.h"
 
-#include "base/banned.h"
-
 typedef struct matrix {
     int64_t rows, cols, row_stride, col_stride;
     dnnl_data_type_t type;

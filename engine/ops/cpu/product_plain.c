@@ -9,8 +9,6 @@
 #include "engine/ops/cpu/cpu_int.h"
 #include "engine/ops/cpu/product.h"
 
-#include "base/banned.h"
-
 dt_status dt_cpu_products_new(struct dt_cpu_products **out, dt_error *err)
 {
     *out = NULL;

@@ -6,8 +6,6 @@
  */
 #include "engine/ops/cpu/ops_int.h"
 
-#include "base/banned.h"
-
 #define PIECES 64
 
 static double piece_sum(const float *x, int64_t n)

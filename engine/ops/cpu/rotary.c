@@ -12,8 +12,6 @@
 #include "engine/ops/cpu/ops_int.h"
 #include "engine/ops/cpu/rows_int.h"
 
-#include "base/banned.h"
-
 #define WORK 3 /* cost of an element, relative to one addition */
 
 /* The position in x of the heads of one row, which are contiguous. */

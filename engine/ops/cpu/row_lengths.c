@@ -1,8 +1,6 @@
 /* row_lengths: computes the length of each row of tokens without its padding. */
 #include "engine/ops/cpu/ops_int.h"
 
-#include "base/banned.h"
-
 dt_status DT_CPU_NAME(row_lengths)(dt_device *device, dt_tensor *lengths, const dt_tensor *tokens,
                                    int32_t pad, dt_error *err)
 {

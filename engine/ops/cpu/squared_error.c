@@ -8,8 +8,6 @@
 #include "engine/ops/cpu/ops_int.h"
 #include "engine/ops/cpu/rows_int.h"
 
-#include "base/banned.h"
-
 #define WORK 2 /* cost of an element, relative to one addition */
 
 static float row_loss(const float *y, const float *target, int64_t n)

@@ -7,8 +7,6 @@
 #include "engine/ops/cpu/ops_int.h"
 #include "engine/ops/cpu/rows_int.h"
 
-#include "base/banned.h"
-
 #define WORK 8 /* cost of an element, relative to one addition */
 
 static void gate_row(float *y, const float *a, const float *b, int64_t n)

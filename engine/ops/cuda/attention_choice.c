@@ -6,8 +6,6 @@
 
 #include "base/log.h"
 
-#include "base/banned.h"
-
 #define SWITCH     "DTRUN_ATTENTION"
 #define MARGIN     0.98f /* part of the built-in kernel's time; a smaller gain is noise */
 #define KEPT_OWN   'o'

@@ -4,8 +4,6 @@
 
 #include "base/library.h"
 
-#include "base/banned.h"
-
 #define WORDS_MAX 512
 
 dt_status dt_cudnn_check(const dt_cudnn *cudnn, int status, const char *what, dt_error *err)

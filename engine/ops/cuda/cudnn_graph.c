@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "base/banned.h"
-
 #define ALIGNMENT 16 /* bytes; of every tensor that the caller passes */
 #define NONE      (-1)
 

@@ -3,8 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 static void destroy(dt_cudnn *cudnn, void **descriptor)
 {
     if (*descriptor != NULL)

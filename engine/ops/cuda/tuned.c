@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "engine/ops/cuda/tuned.h"
 
 #include <inttypes.h>
@@ -15,8 +14,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/strbuf.h"
-
-#include "base/banned.h"
 
 #define FILE_NAME    "cublaslt-algorithms"
 #define FILE_MAX     ((size_t)4 << 20)

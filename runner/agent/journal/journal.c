@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/agent/journal/journal.h"
 
 #include <errno.h>
@@ -12,8 +11,6 @@
 #include "base/clock.h"
 #include "runner/channel/journal_line.h"
 #include "runner/channel/protocol.h"
-
-#include "base/banned.h"
 
 #define LOG_PENDING_BYTES ((size_t)1 << 20)
 

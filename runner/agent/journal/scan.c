@@ -4,7 +4,6 @@
  * set aside, and the scan continues at the next valid line. Blocks of zeros, which a power loss may leave, are
  * skipped like holes.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,8 +15,6 @@
 #include "runner/channel/journal_line.h"
 
 #include "base/alloc.h"
-
-#include "base/banned.h"
 
 #define READ_BYTES  ((size_t)65536)
 #define LINE_BYTES  ((size_t)4 << 20) /* a longer line is not of the agent */

@@ -7,7 +7,6 @@
  * where the hole is. The note is synced before the hole is made, it is overwritten in place (which works on a
  * full disk), and the next agent that opens the journal relies on it.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,8 +14,6 @@
 #include <unistd.h>
 
 #include "runner/agent/journal/journal.h"
-
-#include "base/banned.h"
 
 #define NOTE_BYTES  64
 #define BLOCK_BYTES 4096

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/agent/process/activity.h"
 
 #include <ctype.h>
@@ -12,8 +11,6 @@
 #include "base/file.h"
 #include "base/proc_stat.h"
 #include "runner/agent/process/process.h"
-
-#include "base/banned.h"
 
 #define FILE_BYTES ((size_t)4 << 10)
 #define TREE_MOST  1000 /* processes */

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/agent/process/cgroup.h"
 
 #include <ctype.h>
@@ -13,8 +12,6 @@
 
 #include "base/cgroups.h"
 #include "base/file.h"
-
-#include "base/banned.h"
 
 #define PREFIX    "dtrun-"
 #define MAX_BYTES ((size_t)4 << 20) /* largest file of /proc or of a cgroup */

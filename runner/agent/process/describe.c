@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/agent/process/describe.h"
 
 #include <ctype.h>
@@ -11,8 +10,6 @@
 
 #include "base/file.h"
 #include "runner/agent/rank/text.h"
-
-#include "base/banned.h"
 
 #define FILE_BYTES   ((size_t)64 << 10)
 #define STACK_FRAMES 24

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/agent/process/environment.h"
 
 #include <stdio.h>
@@ -8,8 +7,6 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-
-#include "base/banned.h"
 
 static void append(dt_environment *environment, char *item)
 {

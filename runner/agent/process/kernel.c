@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/agent/process/kernel.h"
 
 #include <ctype.h>
@@ -11,8 +10,6 @@
 #include <unistd.h>
 
 #include "runner/agent/rank/text.h"
-
-#include "base/banned.h"
 
 #define RECORD_BYTES 8192 /* size of a read; the kernel refuses smaller buffers for long records */
 #define RECORDS_MAX  200000 /* limit, because the log may grow while we read */

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/agent/process/process.h"
 
 #include <ctype.h>
@@ -17,8 +16,6 @@
 #include "base/file.h"
 #include "base/proc_stat.h"
 #include "runner/agent/process/cgroup.h"
-
-#include "base/banned.h"
 
 #define ENVIRONMENT_MAX_BYTES ((size_t)4 << 20)
 #define EXEC_TRIES            10

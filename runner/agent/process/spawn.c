@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/agent/process/spawn.h"
 
 #include <errno.h>
@@ -12,8 +11,6 @@
 #include <unistd.h>
 
 #include "base/startup.h"
-
-#include "base/banned.h"
 
 /* Both ends of all pipes, so that one function closes what is still open. */
 typedef struct plumbing {

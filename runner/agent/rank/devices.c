@@ -1,12 +1,9 @@
-#define _GNU_SOURCE
 #include "runner/agent/rank/devices.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/banned.h"
 
 const char *const dt_devices_question[] = {"nvidia-smi", "--query-gpu=index,uuid,memory.used",
                                            "--format=csv,noheader,nounits", NULL};

@@ -4,7 +4,6 @@
  * One diagnosis per rank at a time. The event is written when both answers have arrived or their time is over,
  * and at once if the rank dies meanwhile.
  */
-#define _GNU_SOURCE
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +13,6 @@
 #include "base/clock.h"
 #include "runner/agent/process/describe.h"
 #include "runner/agent/rank/helper.h"
-
-#include "base/banned.h"
 
 #define WHERE_SECONDS 2.0
 #define STACK_SECONDS 5.0

@@ -4,7 +4,6 @@
  * repeatedly, until none is found. PROOF: the GPUs use no more memory than before. DONE: `released` is in the
  * journal. agent_int.h has a diagram.
  */
-#define _GNU_SOURCE
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +16,6 @@
 #include "runner/agent/rank/helper.h"
 #include "runner/agent/rank/text.h"
 #include "runner/times.h"
-
-#include "base/banned.h"
 
 #define LOOK_EVERY_MS       50
 #define STACK_SECONDS       1.0 /* for a program that writes its stack */

@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "base/banned.h"
-
 #define FIELDS_MAX 4
 
 /* Required fields: "i step" an integer, "f seconds" a number, "s text" a string, "o values" an

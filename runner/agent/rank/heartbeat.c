@@ -5,15 +5,12 @@
  * the next. The rest comes from the kernel (activity.h). A rank that a diagnosis has stopped is not reported. Of a
  * `command`, the output counts as progress, and the other facts are those of the program with its descendants.
  */
-#define _GNU_SOURCE
 #include <time.h>
 
 #include "base/clock.h"
 #include "runner/agent/agent_int.h"
 #include "runner/agent/process/activity.h"
 #include "runner/agent/process/describe.h"
-
-#include "base/banned.h"
 
 #define PROGRAM_IDLE_SECONDS 0.04 /* of processor time between two heartbeats */
 

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/agent/rank/helper.h"
 
 #include <signal.h>
@@ -13,8 +12,6 @@
 #include "runner/agent/rank/text.h"
 
 #include "base/alloc.h"
-
-#include "base/banned.h"
 
 #define ANSWER_BYTES ((size_t)128 << 10)
 #define USUAL_PATH   "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"

@@ -1,9 +1,6 @@
 /* log: adds lines to the run's log, as events. */
-#define _GNU_SOURCE
 #include "base/log.h"
 #include "runner/agent/agent_int.h"
-
-#include "base/banned.h"
 
 void dt_agent_rank_log(dt_agent_rank *rank, const char *stream, const char *text)
 {

@@ -4,7 +4,6 @@
  * A query takes at most 10 s, the check after the end at most 20 s. If there is no nvidia-smi, or it does not
  * answer, the run continues, and `released` says why the memory was not verified.
  */
-#define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,8 +12,6 @@
 #include "base/log.h"
 #include "runner/agent/rank/helper.h"
 #include "runner/times.h"
-
-#include "base/banned.h"
 
 #define QUESTION_SECONDS 10.0
 #define AGAIN_MS         250

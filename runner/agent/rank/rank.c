@@ -1,5 +1,4 @@
 /* rank: turns the lines, the output and the death of a rank into events. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,8 +15,6 @@
 #include "runner/agent/rank/event.h"
 #include "runner/agent/rank/text.h"
 #include "runner/channel/protocol.h"
-
-#include "base/banned.h"
 
 #define DRAIN_BYTES ((size_t)4 << 20)
 #define SHOW_MS     1000 /* between two states of a progress bar; and for an incomplete line */

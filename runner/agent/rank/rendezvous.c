@@ -4,14 +4,11 @@
  * directions are kept while the agent runs, so a supervisor that reconnects receives all offers again, and a rank
  * that asks twice is answered twice.
  */
-#define _GNU_SOURCE
 #include <stdio.h>
 #include <string.h>
 
 #include "runner/agent/agent_int.h"
 #include "runner/agent/rank/text.h"
-
-#include "base/banned.h"
 
 #define NAMES_MAX 1024
 

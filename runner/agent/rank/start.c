@@ -1,5 +1,4 @@
 /* start: starts the plan's ranks of this node as processes. */
-#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +14,6 @@
 #include "runner/agent/process/process.h"
 #include "runner/agent/process/spawn.h"
 #include "runner/channel/protocol.h"
-
-#include "base/banned.h"
 
 /* The part of the plan that a node needs; the engine checks the rest when it reads the file. */
 typedef struct layout {

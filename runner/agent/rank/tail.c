@@ -1,12 +1,9 @@
-#define _GNU_SOURCE
 #include "runner/agent/rank/tail.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "runner/agent/rank/text.h"
-
-#include "base/banned.h"
 
 #define LINE_BYTES 1000 /* fifty lines stay far below the largest event */
 

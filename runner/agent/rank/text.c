@@ -2,8 +2,6 @@
 
 #include "base/utf8.h"
 
-#include "base/banned.h"
-
 void dt_text_clean(dt_strbuf *out, const char *text, size_t length, bool cut)
 {
     const unsigned char *at = (const unsigned char *)text;

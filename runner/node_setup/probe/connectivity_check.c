@@ -4,7 +4,6 @@
  * block are up before the first dialer logs in, and are closed after the last dialer has answered. A node logs in
  * once to listen, and once a block to dial all of its peers.
  */
-#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +13,6 @@
 #include "runner/transport/remote.h"
 
 #include "base/alloc.h"
-
-#include "base/banned.h"
 
 enum {
     ALL_PAIRS_MAX = 8,

@@ -7,8 +7,6 @@
 #include "runner/node_setup/node_setup_int.h"
 #include "runner/node_setup/probe/probe_int.h"
 
-#include "base/banned.h"
-
 #define SKEW_MS    5000                /* events have corrected times, but logs have not */
 #define ROOM_BYTES ((int64_t)16 << 20) /* journal and logs */
 #define MB(bytes)  ((bytes) >> 20)

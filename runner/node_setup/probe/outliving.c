@@ -1,5 +1,4 @@
 /* outliving: tests whether an agent on each node would outlive the login that started it. */
-#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +8,6 @@
 #include "runner/transport/remote.h"
 
 #include "base/alloc.h"
-
-#include "base/banned.h"
 
 #define ANSWER_SECONDS 20.0
 

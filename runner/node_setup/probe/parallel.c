@@ -1,11 +1,8 @@
 /* parallel: calls a function once per node, on several threads. */
-#define _GNU_SOURCE
 #include <pthread.h>
 #include <stdatomic.h>
 
 #include "runner/node_setup/probe/probe_int.h"
-
-#include "base/banned.h"
 
 enum { THREADS_MAX = 32 };
 

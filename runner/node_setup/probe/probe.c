@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/node_setup/probe/probe.h"
 
 #include <stdlib.h>
@@ -10,8 +9,6 @@
 #include "runner/node_setup/node_setup_int.h"
 #include "runner/node_setup/probe/probe_int.h"
 #include "runner/transport/remote.h"
-
-#include "base/banned.h"
 
 /* --- asking */
 

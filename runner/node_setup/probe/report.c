@@ -1,11 +1,8 @@
 /* report: collects the probes and faults of the nodes. */
-#define _GNU_SOURCE
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "runner/node_setup/probe/probe_int.h"
-
-#include "base/banned.h"
 
 enum { FAULTS_PER_NODE = 8 };
 

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/node_setup/remote_helper/cache_pin.h"
 
 #include <dirent.h>
@@ -14,8 +13,6 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/strbuf.h"
-
-#include "base/banned.h"
 
 #define WEEK_MS        ((int64_t)7 * 86400 * 1000)
 #define MISSED_MS      ((int64_t)2 * DT_CACHE_PIN_REFRESH_SECONDS * 1000) /* a refresh was missed */

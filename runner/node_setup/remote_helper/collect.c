@@ -16,7 +16,6 @@
  *
  * and "done" at last. A file that grows meanwhile is sent up to the size that it had.
  */
-#define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -33,8 +32,6 @@
 #include "base/utf8.h"
 #include "runner/node_setup/remote_helper/remote_helper.h"
 #include "runner/node_setup/workdir/tree.h"
-
-#include "base/banned.h"
 
 #define PIECE_BYTES   ((size_t)262144)
 #define REQUEST_BYTES ((size_t)1 << 20)

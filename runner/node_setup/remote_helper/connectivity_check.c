@@ -12,7 +12,6 @@
  * A peer without a route is tried again for a while: if a link has just come back, the kernel may
  * still be finishing a neighbour lookup from before.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <netdb.h>
 #include <poll.h>
@@ -27,8 +26,6 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "runner/node_setup/remote_helper/remote_helper.h"
-
-#include "base/banned.h"
 
 enum { MEET_MS = 4000, NO_WAY_MS = 3000, AGAIN_MS = 200, TOKEN_BYTES = 8, CLIENTS_MAX = 64 };
 

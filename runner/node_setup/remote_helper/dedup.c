@@ -4,7 +4,6 @@
  * rarely change: `receive` links them instead of storing them again. The header of each bundle is
  * kept in its file `files`.
  */
-#define _GNU_SOURCE
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,8 +12,6 @@
 
 #include "base/file.h"
 #include "runner/node_setup/remote_helper/remote_helper.h"
-
-#include "base/banned.h"
 
 /* Returns true if the other bundle's header lists the same file, and the file exists with the right
  * size. Its content is not read. */

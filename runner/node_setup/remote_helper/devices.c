@@ -6,7 +6,6 @@
  *   /proc/driver/nvidia/gpus/BUS/information
  *       "Model: \t\t NVIDIA H100 80GB HBM3"
  */
-#define _GNU_SOURCE
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -24,8 +23,6 @@
 #include "base/file.h"
 #include "base/startup.h"
 #include "runner/node_setup/remote_helper/remote_helper.h"
-
-#include "base/banned.h"
 
 #define ASK_SECONDS  6.0 /* without persistence mode nvidia-smi first loads the driver */
 #define ANSWER_BYTES ((size_t)64 << 10)

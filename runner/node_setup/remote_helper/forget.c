@@ -9,7 +9,6 @@
  * and "gone NAME" is printed. Parent folders are removed once they are empty. If nothing reads the
  * output any more, the rest is kept.
  */
-#define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -22,8 +21,6 @@
 #include "engine/checkpoint/name.h"
 #include "runner/node_setup/remote_helper/remote_helper.h"
 #include "runner/node_setup/remote_helper/sent_tree.h"
-
-#include "base/banned.h"
 
 #define LEAVE_SECONDS \
     12.0 /* time limit for an agent to exit; without a supervisor it exits after 10 s */

@@ -3,7 +3,6 @@
  * leave starts a process that is detached like an agent, and prints "PID START". look, in another
  * login, watches this process for a while, prints "alive" or "gone", and ends it.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -15,8 +14,6 @@
 #include "base/clock.h"
 #include "base/proc_stat.h"
 #include "runner/node_setup/remote_helper/remote_helper.h"
-
-#include "base/banned.h"
 
 #define LIFE_SECONDS \
     120 /* longer than a slow login; the process exits by then if it is not ended */

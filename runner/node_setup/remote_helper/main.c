@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -13,8 +12,6 @@
 #include "base/file.h"
 #include "runner/node_setup/remote_helper/remote_helper.h"
 #include "runner/node_setup/transfer/content.h"
-
-#include "base/banned.h"
 
 dt_status dt_remote_helper_folder(const char *path, dt_error *err)
 {

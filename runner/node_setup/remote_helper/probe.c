@@ -1,5 +1,4 @@
 /* probe: prints facts of this machine as one JSON object. Unknown facts are left out. */
-#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,8 +20,6 @@
 #include "engine/checkpoint/digest.h"
 #include "runner/node_setup/glibc.h"
 #include "runner/node_setup/remote_helper/remote_helper.h"
-
-#include "base/banned.h"
 
 static json_t *addresses(void)
 {

@@ -5,7 +5,6 @@
  * (each launch updates the time of its folder). Data and cached digests are removed after thirty
  * days without use, incomplete files after a day. Errors are ignored: the next launch tries again.
  */
-#define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -21,8 +20,6 @@
 #include "runner/node_setup/remote_helper/remote_helper.h"
 #include "runner/node_setup/remote_helper/sent_tree.h"
 #include "runner/node_setup/workdir/contents.h"
-
-#include "base/banned.h"
 
 #define DAY_MS ((int64_t)86400 * 1000)
 

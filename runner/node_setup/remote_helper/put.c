@@ -4,7 +4,6 @@
  * partial upload in CACHE/data/DIGEST.part, reads the rest from stdin, and checks the complete file
  * against DIGEST. A second upload of the same file waits for the first, and then finds the file.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,8 +15,6 @@
 #include "base/file.h"
 #include "engine/checkpoint/digest.h"
 #include "runner/node_setup/remote_helper/remote_helper.h"
-
-#include "base/banned.h"
 
 #define PIECE_BYTES 131072
 

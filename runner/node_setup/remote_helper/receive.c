@@ -8,7 +8,6 @@
  * CACHE/bundles/.new-XXXXXX, checked and synced; then the folder is renamed, so that bundles/HASH
  * is always complete. If two launches send the same bundle, the later one removes its own copy.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -21,8 +20,6 @@
 #include "engine/checkpoint/digest.h"
 #include "runner/node_setup/remote_helper/remote_helper.h"
 #include "runner/node_setup/transfer/content.h"
-
-#include "base/banned.h"
 
 #define PIECE_BYTES 131072
 #define SPARE_BYTES ((int64_t)16 << 20) /* the journal and the logs must fit too */

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/node_setup/remote_helper/sent_tree.h"
 
 #include <dirent.h>
@@ -11,8 +10,6 @@
 
 #include "base/file.h"
 #include "runner/node_setup/workdir/contents.h"
-
-#include "base/banned.h"
 
 #define DEPTH_MAX 200
 

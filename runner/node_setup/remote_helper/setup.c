@@ -10,7 +10,6 @@
  * command and everything that it started, which the mark in their environment shows. Stdout has lines: "wait" (another
  * run has the lock), "cached", "log N" and N bytes, and at last "end CODE", with a negative number for a signal.
  */
-#define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -31,8 +30,6 @@
 #include "base/startup.h"
 #include "runner/node_setup/remote_helper/remote_helper.h"
 #include "runner/node_setup/remote_helper/sent_tree.h"
-
-#include "base/banned.h"
 
 #define REQUEST_BYTES ((size_t)4 << 20)
 #define LOG_BYTES     ((int64_t)16 << 20) /* what is kept of the output */

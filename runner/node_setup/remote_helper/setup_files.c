@@ -1,5 +1,4 @@
 /* setup_files: gives a setup a copy of the run's folder, and the run's folder what the setup made. */
-#define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -12,8 +11,6 @@
 #include "base/file.h"
 #include "runner/node_setup/remote_helper/sent_tree.h"
 #include "runner/node_setup/workdir/contents.h"
-
-#include "base/banned.h"
 
 #define DEPTH_MAX 200
 

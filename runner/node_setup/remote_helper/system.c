@@ -1,5 +1,4 @@
 /* system: finds the cache, checks free space on this machine, and reads the caller's request. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
@@ -8,8 +7,6 @@
 #include <unistd.h>
 
 #include "runner/node_setup/remote_helper/remote_helper.h"
-
-#include "base/banned.h"
 
 dt_status dt_remote_helper_cache(dt_strbuf *out, dt_error *err)
 {

@@ -12,7 +12,6 @@
  *
  * A content is moved from the store to the folder, unless the disk has room for both.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -29,8 +28,6 @@
 #include "runner/node_setup/remote_helper/remote_helper.h"
 #include "runner/node_setup/remote_helper/sent_tree.h"
 #include "runner/node_setup/workdir/contents.h"
-
-#include "base/banned.h"
 
 #define PIECE_BYTES    131072
 #define DOCUMENT_BYTES ((int64_t)256 << 20)

@@ -8,8 +8,6 @@
 #include "base/alloc.h"
 #include "runner/node_setup/remote_helper/remote_helper.h"
 
-#include "base/banned.h"
-
 #define PIECE_BYTES 131072
 
 struct dt_unpacker {

@@ -3,7 +3,6 @@
  * A run has ended here if no agent holds the lock of one of its attempts. An agent that was killed holds none, and its
  * processes may run on: the caller knows that the run has ended.
  */
-#define _GNU_SOURCE
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +12,6 @@
 
 #include "base/file.h"
 #include "runner/node_setup/remote_helper/remote_helper.h"
-
-#include "base/banned.h"
 
 #define DEPTH_MAX  200
 #define NAMED_MOST 5

@@ -5,7 +5,6 @@
  * ctime. Some file systems make it up, in whole seconds, and are not trusted. All other files are
  * compared by their digests, which both machines cache (content.h).
  */
-#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +14,6 @@
 #include "runner/node_setup/node_setup_int.h"
 #include "runner/node_setup/transfer/content.h"
 #include "runner/transport/remote.h"
-
-#include "base/banned.h"
 
 #define SIZE_SECONDS   20.0
 #define STALL_SECONDS  600.0 /* another launch can be reading the same file; this one waits */

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/node_setup/transfer/content.h"
 
 #include <errno.h>
@@ -13,8 +12,6 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
-
-#include "base/banned.h"
 
 #define PIECE_BYTES  ((size_t)1 << 20)
 #define TOLD_BYTES   ((int64_t)8 << 20)

@@ -1,6 +1,5 @@
 /* download: copies one file of a checkpoint from the node that has it to the launch machine;
  * resumes an interrupted copy. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,8 +12,6 @@
 #include "engine/checkpoint/digest.h"
 #include "runner/node_setup/transfer/gather_int.h"
 #include "runner/transport/remote.h"
-
-#include "base/banned.h"
 
 #define STALL_SECONDS 30.0
 #define UNFINISHED    ".fetching"

@@ -11,7 +11,6 @@
  * Nodes only know the names on their own disks. If the launch machine has another checkpoint of the
  * same name (of an earlier attempt, on other nodes), the new one is named NAME-2.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,8 +23,6 @@
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/digest.h"
 #include "runner/node_setup/transfer/gather_int.h"
-
-#include "base/banned.h"
 
 #define COPIES_MAX 1000
 

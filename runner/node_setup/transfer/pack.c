@@ -5,8 +5,6 @@
 #include "base/alloc.h"
 #include "runner/node_setup/node_setup_int.h"
 
-#include "base/banned.h"
-
 #define PIECE_BYTES ((size_t)262144)
 #define LEVEL       1 /* as fast as a fast network, and packs a bundle to a third of its size */
 

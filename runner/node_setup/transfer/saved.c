@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/node_setup/transfer/saved.h"
 
 #include <dirent.h>
@@ -15,8 +14,6 @@
 #include "runner/node_setup/node_setup_int.h"
 #include "runner/node_setup/workdir/collect.h"
 #include "runner/node_setup/workdir/workdir.h"
-
-#include "base/banned.h"
 
 #define KEPT           2 /* checkpoints */
 #define DOCUMENT_BYTES ((size_t)256 << 20)

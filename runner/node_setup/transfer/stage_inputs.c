@@ -1,6 +1,5 @@
 /* stage_inputs: copies data and weights that a node lacks to its cache, and the checkpoint that the
  * run resumes from to its folder of checkpoints. */
-#define _GNU_SOURCE
 #include <glob.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +7,6 @@
 #include "base/file.h"
 #include "engine/checkpoint/name.h"
 #include "runner/node_setup/node_setup_int.h"
-
-#include "base/banned.h"
 
 #define INDEX_MAX_BYTES ((size_t)64 << 20)
 

@@ -1,13 +1,10 @@
 /* stage_saved: gives a node the checkpoint of a command's program that the attempt continues from (saved.h). */
-#define _GNU_SOURCE
 #include <string.h>
 
 #include "base/file.h"
 #include "runner/node_setup/node_setup_int.h"
 #include "runner/node_setup/transfer/saved.h"
 #include "runner/node_setup/workdir/send.h"
-
-#include "base/banned.h"
 
 #define ASIDE "continued" /* in the attempt's folder on the node */
 

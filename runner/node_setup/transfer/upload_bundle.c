@@ -1,5 +1,4 @@
 /* upload_bundle: sends a bundle to a node, as one zstd stream (remote_helper/receive.c reads it). */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,8 +12,6 @@
 #include "runner/node_setup/bundle.h"
 #include "runner/node_setup/node_setup_int.h"
 #include "runner/transport/remote.h"
-
-#include "base/banned.h"
 
 #define PIECE_BYTES    ((size_t)262144)
 #define ASK_SECONDS    20.0

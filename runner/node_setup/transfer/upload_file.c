@@ -1,5 +1,4 @@
 /* upload_file: sends one file to a node unless it is there, by content hash; resumes an interrupted upload. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,8 +12,6 @@
 #include "runner/node_setup/node_setup_int.h"
 #include "runner/node_setup/transfer/content.h"
 #include "runner/transport/remote.h"
-
-#include "base/banned.h"
 
 #define PIECE_BYTES    ((size_t)262144)
 #define START_SECONDS  600.0 /* another launch can be sending the same file; this one waits */

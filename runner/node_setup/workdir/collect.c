@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/node_setup/workdir/collect.h"
 
 #include <errno.h>
@@ -15,8 +14,6 @@
 #include "runner/node_setup/node_setup_int.h"
 #include "runner/node_setup/workdir/contents.h"
 #include "runner/node_setup/workdir/tree.h"
-
-#include "base/banned.h"
 
 #define PIECE_BYTES    ((size_t)262144)
 #define ANSWER_SECONDS 120.0

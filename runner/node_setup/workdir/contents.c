@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/node_setup/workdir/contents.h"
 
 #include <errno.h>
@@ -13,8 +12,6 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
-
-#include "base/banned.h"
 
 #define PIECE_BYTES ((size_t)262144)
 #define HOLE_BYTES  ((ptrdiff_t)4096)

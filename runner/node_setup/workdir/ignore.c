@@ -8,8 +8,6 @@
 
 #include "base/alloc.h"
 
-#include "base/banned.h"
-
 typedef enum token_kind {
     TOKEN_LETTER, /* this byte */
     TOKEN_SET,    /* a byte of the set, but not '/' */

@@ -1,5 +1,4 @@
 /* keep: reads the files of a listed folder, and copies their contents to CACHE/files. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,8 +11,6 @@
 #include "base/file.h"
 #include "runner/node_setup/workdir/contents.h"
 #include "runner/node_setup/workdir/workdir.h"
-
-#include "base/banned.h"
 
 #define PIECE_BYTES ((size_t)1 << 20)
 

@@ -1,13 +1,10 @@
 /* left: keeps what rules left out of a command's folder, for the message of a program that does not find it. */
-#define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/json.h"
 #include "runner/node_setup/workdir/workdir.h"
-
-#include "base/banned.h"
 
 #define FILE_NAME  "workdir-left-out.json"
 #define ITEMS_MOST 1000

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,8 +13,6 @@
 #include "base/utf8.h"
 #include "runner/node_setup/workdir/ignore.h"
 #include "runner/node_setup/workdir/workdir.h"
-
-#include "base/banned.h"
 
 #define RULES_BYTES_MAX ((size_t)1 << 20)
 #define DEPTH_MAX       100

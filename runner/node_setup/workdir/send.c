@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/node_setup/workdir/send.h"
 
 #include <errno.h>
@@ -14,8 +13,6 @@
 #include "runner/node_setup/remote_helper/remote_helper.h"
 #include "runner/node_setup/workdir/contents.h"
 #include "runner/node_setup/workdir/workdir.h"
-
-#include "base/banned.h"
 
 #define PIECE_BYTES    ((size_t)262144)
 #define LOOK_SECONDS   600.0 /* time limit for the node to read what it has */

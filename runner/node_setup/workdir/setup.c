@@ -1,5 +1,4 @@
 /* setup: runs the recipe's setup command on a node, unless it has run there for the same content. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,8 +17,6 @@
 #include "engine/checkpoint/digest.h"
 #include "recipes/fields/task_fields.h"
 #include "runner/node_setup/node_setup_int.h"
-
-#include "base/banned.h"
 
 #define PIECE_BYTES    ((size_t)65536)
 #define SEND_SECONDS   30.0

@@ -1,5 +1,4 @@
 /* stage: gives a node the folder of a command while the node is prepared. */
-#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +8,6 @@
 #include "base/file.h"
 #include "runner/node_setup/workdir/send.h"
 #include "runner/node_setup/workdir/workdir.h"
-
-#include "base/banned.h"
 
 static const json_t *recipe_workdir(const json_t *plan)
 {

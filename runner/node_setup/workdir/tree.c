@@ -1,12 +1,9 @@
-#define _GNU_SOURCE
 #include "runner/node_setup/workdir/tree.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/file.h"
-
-#include "base/banned.h"
 
 #define TREE_BYTES_MAX ((size_t)256 << 20)
 

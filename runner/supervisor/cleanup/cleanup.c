@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/supervisor/cleanup/cleanup.h"
 
 #include <stdlib.h>
@@ -9,8 +8,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "runner/supervisor/cleanup/cleanup_int.h"
-
-#include "base/banned.h"
 
 /* No folder is started later than this. One folder takes a login and up to 30 s more
  * (node_setup/forget.c); a node that does not answer is not asked again. */

@@ -1,5 +1,4 @@
 /* list_folders: lists the folders to remove on the nodes of a run that ends, from the store. */
-#define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,8 +7,6 @@
 #include "base/json.h"
 #include "runner/supervisor/cleanup/cleanup_int.h"
 #include "runner/supervisor/folder/copies.h"
-
-#include "base/banned.h"
 
 #define PLAN_MAX_BYTES ((size_t)16 << 20)
 

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/supervisor/cleanup/reap.h"
 
 #include <stdlib.h>
@@ -11,8 +10,6 @@
 #include "runner/supervisor/connection/node_process.h"
 #include "runner/supervisor/folder/copies.h"
 #include "runner/times.h"
-
-#include "base/banned.h"
 
 typedef struct lost_node {
     dt_reaper *reaper;

@@ -1,5 +1,4 @@
 /* ask: sends requests to the supervisor of a run, over its control socket. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +13,6 @@
 #include "runner/supervisor/folder/launch_env.h"
 #include "runner/supervisor/supervisor.h"
 #include "runner/times.h"
-
-#include "base/banned.h"
 
 #define TRY_SECONDS     0.1
 #define ASK_TIMES       5

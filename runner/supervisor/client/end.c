@@ -1,5 +1,4 @@
 /* end: ends a supervisor from outside, for good. */
-#define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,8 +11,6 @@
 #include "runner/supervisor/client/client_int.h"
 #include "runner/supervisor/folder/stop_mark.h"
 #include "runner/supervisor/supervisor.h"
-
-#include "base/banned.h"
 
 #define TAKE_SECONDS 5.0
 #define LOOK_SECONDS 0.05

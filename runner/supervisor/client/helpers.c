@@ -1,6 +1,5 @@
 /* helpers: finds the processes that a supervisor started on this machine: bridges to nodes (dtrun-reach, ssh,
  * dtrun-agent connect) and file copies. They end with their supervisor, except paused ones (SIGSTOP). */
-#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +7,6 @@
 #include "base/proc_end.h"
 #include "runner/supervisor/client/client_int.h"
 #include "runner/supervisor/supervisor.h"
-
-#include "base/banned.h"
 
 #define END_SECONDS 5.0
 

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/supervisor/client/client_int.h"
 
 #include <signal.h>
@@ -9,8 +8,6 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/strbuf.h"
-
-#include "base/banned.h"
 
 #define KILLED_SECONDS 5.0
 #define TRY_SECONDS    0.005

@@ -1,5 +1,4 @@
 /* start: starts a supervisor for a run that has none. */
-#define _GNU_SOURCE
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -16,8 +15,6 @@
 #include "runner/supervisor/folder/run_folder.h"
 #include "runner/supervisor/folder/stop_mark.h"
 #include "runner/supervisor/supervisor.h"
-
-#include "base/banned.h"
 
 #define READY_SECONDS 30.0
 #define FILE_BYTES    ((int64_t)16 << 20) /* for store, journals and logs of a long run */

@@ -1,6 +1,5 @@
 /* trouble: describes what keeps the supervisor of a run from working, as far as it is visible
  * from here. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -15,8 +14,6 @@
 #include "runner/supervisor/client/client_int.h"
 #include "runner/supervisor/supervisor.h"
 #include "runner/times.h"
-
-#include "base/banned.h"
 
 #define ANSWER_BYTES 4096
 

@@ -1,14 +1,11 @@
 /* batch: records the supervisor's own events, commits batches, and acknowledges events that are
  * on disk. */
-#define _GNU_SOURCE
 #include <stdlib.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "runner/supervisor/collect/collector_int.h"
-
-#include "base/banned.h"
 
 /* Limits of changes that wait for a locked store: about half a minute of heavy output. */
 #define WAITING_MOST_BYTES ((size_t)64 << 20)

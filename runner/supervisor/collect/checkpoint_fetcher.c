@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/supervisor/collect/checkpoint_fetcher.h"
 
 #include <stdio.h>
@@ -10,8 +9,6 @@
 #include "base/log.h"
 #include "runner/node_setup/transfer/saved.h"
 #include "runner/times.h"
-
-#include "base/banned.h"
 
 #define TRIES        20
 #define TRIES_ENDING 3

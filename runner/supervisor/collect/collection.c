@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/supervisor/collect/collection.h"
 
 #include <stdlib.h>
@@ -8,8 +7,6 @@
 #include "base/arena.h"
 #include "base/dirs.h"
 #include "runner/node_setup/workdir/collect.h"
-
-#include "base/banned.h"
 
 struct dt_collection {
     dt_collection_setup setup;

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/supervisor/collect/collector.h"
 
 #include <math.h>
@@ -8,8 +7,6 @@
 #include "runner/supervisor/collect/collector_int.h"
 
 #include "base/alloc.h"
-
-#include "base/banned.h"
 
 /* --- open and close */
 

@@ -1,13 +1,10 @@
 /* ingest: turns an event of a node's journal into rows and memory. */
-#define _GNU_SOURCE
 #include <math.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/metric_kinds.h"
 #include "runner/supervisor/collect/collector_int.h"
-
-#include "base/banned.h"
 
 /* --- memory */
 

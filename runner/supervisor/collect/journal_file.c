@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/supervisor/collect/journal_file.h"
 
 #include <errno.h>
@@ -7,8 +6,6 @@
 #include <unistd.h>
 
 #include "runner/channel/journal_line.h"
-
-#include "base/banned.h"
 
 #define READ_BYTES ((size_t)256 << 10)
 

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/supervisor/collect/rank_log.h"
 
 #include <errno.h>
@@ -8,8 +7,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-
-#include "base/banned.h"
 
 #define KEEP_BYTES ((int64_t)64 << 20)
 #define STEP_BYTES ((int64_t)16 << 20) /* freed in one go */

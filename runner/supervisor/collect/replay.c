@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/supervisor/collect/replay.h"
 
 #include <stdio.h>
@@ -10,8 +9,6 @@
 #include "runner/channel/protocol.h"
 #include "runner/supervisor/collect/collector_int.h"
 #include "runner/supervisor/collect/journal_file.h"
-
-#include "base/banned.h"
 
 typedef struct replaying {
     const dt_replay *what;

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/supervisor/collect/run_rows.h"
 
 #include <stdlib.h>
@@ -8,8 +7,6 @@
 #include "base/log.h"
 #include "runner/supervisor/folder/task_folder.h"
 #include "store/repair.h"
-
-#include "base/banned.h"
 
 #define LOOP_PATIENCE_MS 1000 /* longest wait for a locked store on the loop */
 

@@ -1,12 +1,9 @@
 /* sequence: checks the numbers of a journal's events, so that each is taken once, and records lost events.
  */
-#define _GNU_SOURCE
 #include <stdio.h>
 
 #include "base/log.h"
 #include "runner/supervisor/collect/collector_int.h"
-
-#include "base/banned.h"
 
 /* Records that events from..to of the node are lost, and why. */
 static dt_status note(dt_collector *collector, int64_t index, int64_t from, int64_t to,

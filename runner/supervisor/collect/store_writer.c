@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/supervisor/collect/store_writer.h"
 
 #include <stdio.h>
@@ -8,8 +7,6 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
-
-#include "base/banned.h"
 
 #define BUSY_MS          1000 /* SQLite busy timeout; then the thread checks whether to continue */
 #define AGAIN_NS         ((uint64_t)1000000000)

@@ -3,15 +3,12 @@
  * The step of such a run is the number of lines in finished parts. Each part counts once, whichever rank
  * reports it again; parts that are in the folder at the start (folder/task_folder.h) are counted too.
  */
-#define _GNU_SOURCE
 #include <math.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "base/metric_kinds.h"
 #include "runner/supervisor/collect/collector_int.h"
-
-#include "base/banned.h"
 
 #define RATE_SECONDS 20.0
 

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/supervisor/connection/bridge.h"
 
 #include <errno.h>
@@ -13,8 +12,6 @@
 #include "runner/channel/stream.h"
 
 #include "base/alloc.h"
-
-#include "base/banned.h"
 
 #define PROBLEM_LINE_BYTES 400
 #define PROBLEM_MOST_BYTES 65536 /* of stderr, read after the command has exited */

@@ -2,8 +2,6 @@
 
 #include <math.h>
 
-#include "base/banned.h"
-
 void dt_clock_offset_init(dt_clock_offset *offset)
 {
     *offset = (dt_clock_offset){.error_ms = INFINITY};

@@ -1,13 +1,10 @@
 /* node_life: opens and closes the link of a node, and passes commands to it. */
-#define _GNU_SOURCE
 #include <math.h>
 #include <stdlib.h>
 
 #include "runner/supervisor/connection/node_int.h"
 
 #include "base/alloc.h"
-
-#include "base/banned.h"
 
 /* --- open and close */
 

@@ -1,9 +1,6 @@
-#define _GNU_SOURCE
 #include "runner/supervisor/connection/node_link.h"
 
 #include "runner/supervisor/connection/node_int.h"
-
-#include "base/banned.h"
 
 /* --- restored state */
 

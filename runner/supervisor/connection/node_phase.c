@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include <stdio.h>
 #include <string.h>
 
@@ -8,8 +7,6 @@
 #include "runner/supervisor/connection/node_int.h"
 #include "runner/supervisor/policy/node_loss.h"
 #include "runner/times.h"
-
-#include "base/banned.h"
 
 typedef void handler(dt_node_link *link);
 

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/supervisor/connection/node_process.h"
 
 #include <signal.h>
@@ -7,8 +6,6 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "runner/node_setup/node_setup.h"
-
-#include "base/banned.h"
 
 struct dt_node_process {
     uv_process_t process;

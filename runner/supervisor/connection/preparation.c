@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/supervisor/connection/preparation.h"
 
 #include <stdio.h>
@@ -6,8 +5,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-
-#include "base/banned.h"
 
 struct dt_preparation {
     uv_work_t work;

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/supervisor/connection/probe.h"
 
 #include <stdlib.h>
@@ -7,8 +6,6 @@
 #include "base/arena.h"
 #include "runner/node_setup/node_setup.h"
 #include "runner/supervisor/connection/node_process.h"
-
-#include "base/banned.h"
 
 typedef struct probe {
     dt_node_process *process;

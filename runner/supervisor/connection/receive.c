@@ -1,6 +1,5 @@
 /* receive: handles the messages of a node's agent, and the stderr of the command that connects
  * to it. */
-#define _GNU_SOURCE
 #include <stdio.h>
 #include <string.h>
 
@@ -9,8 +8,6 @@
 #include "runner/channel/protocol.h"
 #include "runner/supervisor/connection/node_int.h"
 #include "runner/transport/transport.h"
-
-#include "base/banned.h"
 
 /* --- messages */
 

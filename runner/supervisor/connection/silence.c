@@ -4,7 +4,6 @@
  * connection that was cut, which may be stuck for as long again (TCP doubles its retransmission timeout);
  * and the agent resumes from the number that is stored here.
  */
-#define _GNU_SOURCE
 #include <stdio.h>
 #include <string.h>
 
@@ -12,8 +11,6 @@
 #include "base/strbuf.h"
 #include "runner/supervisor/connection/node_int.h"
 #include "store/activity.h"
-
-#include "base/banned.h"
 
 static dt_liveness_facts facts_of(const dt_node_link *link)
 {

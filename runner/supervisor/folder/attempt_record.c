@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/supervisor/folder/attempt_record.h"
 
 #include <dirent.h>
@@ -10,8 +9,6 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "recipes/fields/version.h"
-
-#include "base/banned.h"
 
 #define NAME      "history.json"
 #define MAX_BYTES ((size_t)16 << 20)

@@ -1,12 +1,9 @@
-#define _GNU_SOURCE
 #include "runner/supervisor/folder/copies.h"
 
 #include <string.h>
 
 #include "base/file.h"
 #include "base/log.h"
-
-#include "base/banned.h"
 
 #define MAX_BYTES ((size_t)16 << 20)
 

@@ -4,8 +4,6 @@
 #include "base/json.h"
 #include "runner/supervisor/folder/run_folder.h"
 
-#include "base/banned.h"
-
 #define MAX_BYTES ((size_t)1 << 20)
 #define VERSION   1
 

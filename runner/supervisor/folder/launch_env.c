@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/supervisor/folder/launch_env.h"
 
 #include <errno.h>
@@ -13,8 +12,6 @@
 
 #include "base/file.h"
 #include "base/strbuf.h"
-
-#include "base/banned.h"
 
 #define FILE_MAX_BYTES ((size_t)4 << 20)
 #define DIRECTORY      "DTRUN_LAUNCH_DIRECTORY="

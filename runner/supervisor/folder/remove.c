@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/supervisor/folder/remove.h"
 
 #include <dirent.h>
@@ -16,8 +15,6 @@
 #include "runner/node_setup/node_setup.h"
 #include "runner/supervisor/folder/labels.h"
 #include "runner/supervisor/folder/run_folder.h"
-
-#include "base/banned.h"
 
 #define HOLD_SECONDS 3.0 /* most that a removal waits for gc or a leaving supervisor */
 

@@ -7,8 +7,6 @@
 #include "runner/node_setup/transfer/saved.h"
 #include "runner/supervisor/folder/run_folder.h"
 
-#include "base/banned.h"
-
 typedef struct known {
     const dt_store_checkpoint *rows;
     int64_t count;

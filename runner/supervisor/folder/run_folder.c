@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/supervisor/folder/run_folder.h"
 
 #include <pwd.h>
@@ -8,8 +7,6 @@
 
 #include "base/dirs.h"
 #include "base/file.h"
-
-#include "base/banned.h"
 
 dt_status dt_run_path(const char **out, const char *run, const char *below, dt_arena *arena,
                       dt_error *err)

@@ -1,15 +1,12 @@
 /* secret: reads or creates the secret of a run, with which its ranks authenticate to each other. It is in a
  * file of the run's folder and in the ranks' environment; no plan, journal, log or store holds it.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <string.h>
 #include <sys/random.h>
 
 #include "base/file.h"
 #include "runner/supervisor/folder/run_folder.h"
-
-#include "base/banned.h"
 
 enum { SECRET_BYTES = 32, SECRET_DIGITS = 2 * SECRET_BYTES };
 

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/supervisor/folder/stop_mark.h"
 
 #include <errno.h>
@@ -9,8 +8,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-
-#include "base/banned.h"
 
 #define MARK_BYTES 40 /* "stopped ATTEMPT", padded with blanks, and a newline */
 

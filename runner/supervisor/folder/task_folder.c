@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/supervisor/folder/task_folder.h"
 
 #include <dirent.h>
@@ -13,8 +12,6 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/log.h"
-
-#include "base/banned.h"
 
 #define PARTS   "parts"
 #define PARTIAL ".partial"

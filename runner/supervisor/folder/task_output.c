@@ -1,5 +1,4 @@
 /* task_output: merges the parts of a task, in order, into the requested file. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -12,8 +11,6 @@
 #include "base/file.h"
 #include "engine/tokens/text_lines.h"
 #include "runner/supervisor/folder/task_folder.h"
-
-#include "base/banned.h"
 
 #define PART_MOST  ((size_t)4 << 30)
 #define PASS_BYTES ((size_t)256 << 10)

@@ -4,8 +4,6 @@
 
 #include "runner/supervisor/folder/run_folder.h"
 
-#include "base/banned.h"
-
 const char *dt_task_of(const dt_run *run)
 {
     static const char *const names[] = {"generate", "score", "command", NULL};

@@ -2,8 +2,6 @@
 
 #include "runner/times.h"
 
-#include "base/banned.h"
-
 double dt_ending_grace(const dt_ending_facts *facts)
 {
     if (facts->stop_now || facts->hung)

@@ -4,8 +4,6 @@
 
 #include "runner/times.h"
 
-#include "base/banned.h"
-
 static double later(double a, double b)
 {
     return a > b ? a : b;

@@ -2,8 +2,6 @@
 
 #include "runner/times.h"
 
-#include "base/banned.h"
-
 #define REFUSALS_MOST   60 /* total weight of refusals that is too much */
 #define LASTING_REFUSAL 12 /* weight of a lasting refusal; others weigh 1 */
 

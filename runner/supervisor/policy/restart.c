@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "base/banned.h"
-
 int64_t dt_completion_total(const dt_completion *facts)
 {
     if (facts->saved_total > 0)

@@ -3,8 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 #define TIMES        5.0  /* a silence is unusual after this many times the usual time */
 #define SETUP_TIMES  60.0 /* times hang_seconds */
 #define SELDOM_TIMES 10.0

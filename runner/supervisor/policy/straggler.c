@@ -1,7 +1,5 @@
 #include "runner/supervisor/policy/straggler.h"
 
-#include "base/banned.h"
-
 void dt_straggler_init(dt_straggler *straggler, dt_straggler_rank *ranks, int64_t rank_count)
 {
     *straggler = (dt_straggler){.rank_count = rank_count, .ranks = ranks};

@@ -1,12 +1,9 @@
-#define _GNU_SOURCE
 #include "runner/supervisor/policy/verdict.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
-
-#include "base/banned.h"
 
 /* GPU memory that a driver may keep without any process of the run */
 #define MEMORY_SLACK_BYTES ((int64_t)512 << 20)

@@ -1,11 +1,8 @@
 /* verdict_give: derives state, exit code and reason from the events that verdict.c collected. */
-#define _GNU_SOURCE
 #include "runner/supervisor/policy/verdict.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/banned.h"
 
 bool dt_verdict_has_failed(const dt_verdict *verdict)
 {

@@ -3,8 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 #define RUNS_TIMES    10.0 /* times the longest legitimate op */
 #define BLOCKED_TIMES 2.0  /* times the limit */
 #define QUIET_TIMES   2.0

@@ -3,8 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 #define FIELDS_MAX 6
 #define NAME_MOST  64 /* longest name of an event */
 

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/supervisor/rebuild/rebuild_int.h"
 
 #include <dirent.h>
@@ -9,8 +8,6 @@
 
 #include "base/file.h"
 #include "engine/checkpoint/list.h"
-
-#include "base/banned.h"
 
 #define MARKER_BYTES 4096
 

@@ -10,8 +10,6 @@
 #include "runner/supervisor/folder/run_folder.h"
 #include "store/repair.h"
 
-#include "base/banned.h"
-
 typedef struct filling {
     dt_store *store;
     const char *run, *folder;

@@ -8,8 +8,6 @@
 #include "runner/supervisor/folder/run_folder.h"
 #include "runner/supervisor/policy/verdict.h"
 
-#include "base/banned.h"
-
 typedef struct nodes_of {
     dt_node *items;
     int64_t count;

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/supervisor/rebuild/rebuild.h"
 
 #include <dirent.h>
@@ -16,8 +15,6 @@
 #include "runner/supervisor/folder/labels.h"
 #include "runner/supervisor/folder/run_folder.h"
 #include "runner/supervisor/rebuild/rebuild_int.h"
-
-#include "base/banned.h"
 
 #define RECIPE_BYTES ((size_t)16 << 20)
 

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/supervisor/rebuild/repair.h"
 
 #include <dirent.h>
@@ -17,8 +16,6 @@
 #include "runner/supervisor/rebuild/fill.h"
 #include "runner/supervisor/rebuild/restore_runs.h"
 #include "store/repair.h"
-
-#include "base/banned.h"
 
 #define TRIES_MOST 10
 

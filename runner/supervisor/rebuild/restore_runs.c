@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/supervisor/rebuild/restore_runs.h"
 
 #include <dirent.h>
@@ -16,8 +15,6 @@
 #include "runner/supervisor/folder/labels.h"
 #include "runner/supervisor/folder/run_folder.h"
 #include "runner/supervisor/rebuild/rebuild.h"
-
-#include "base/banned.h"
 
 #define WAIT_SECONDS 60.0
 #define FORKS_MOST   64 /* depth of forks of forks; more means damage */

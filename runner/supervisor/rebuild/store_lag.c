@@ -2,8 +2,6 @@
 
 #include "runner/supervisor/folder/attempt_record.h"
 
-#include "base/banned.h"
-
 static dt_status look_into_store(dt_store_lag *out, dt_store *store, const char *run,
                                  dt_arena *arena, dt_error *err)
 {

@@ -1,5 +1,4 @@
 /* actions: implements the handlers of the state table (state.c), except the end (conclude.c). */
-#define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,8 +10,6 @@
 #include "runner/supervisor/session/state.h"
 #include "runner/times.h"
 #include "store/activity.h"
-
-#include "base/banned.h"
 
 static dt_status enter(dt_session *session, dt_run_state state, dt_error *err)
 {

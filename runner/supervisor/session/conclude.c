@@ -3,7 +3,6 @@
  * dt_action_conclude returns early while something is still running; whatever it waits for calls
  * `settled` when done, which dispatches RELEASED again.
  */
-#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -12,8 +11,6 @@
 #include "base/log.h"
 #include "runner/supervisor/policy/node_loss.h"
 #include "runner/supervisor/session/state.h"
-
-#include "base/banned.h"
 
 #define END_PATIENCE_MS 30000
 

@@ -3,7 +3,6 @@
  * A stop is executed at once. It is answered once it is durable in the store, so that it cannot be
  * lost, or after some seconds if the store is locked.
  */
-#define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,8 +13,6 @@
 #include "runner/supervisor/folder/launch_env.h"
 #include "runner/supervisor/session/state.h"
 #include "runner/times.h"
-
-#include "base/banned.h"
 
 #define REQUEST_MAX_BYTES 4096
 

@@ -4,14 +4,11 @@
  * DTRUN_CUT  "1@4:10": node 1 of the plan (from 0), after step 4, for 10 seconds; first attempt only.
  *            Documented only with smoke, so that nobody sets it by accident.
  */
-#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/log.h"
 #include "runner/supervisor/session/session_int.h"
-
-#include "base/banned.h"
 
 void dt_cut_open(dt_session *session)
 {

@@ -1,7 +1,4 @@
-#define _GNU_SOURCE
 #include "runner/supervisor/session/diagnosis.h"
-
-#include "base/banned.h"
 
 static const char *text_of(const json_t *object, const char *key)
 {

@@ -1,5 +1,4 @@
 /* load: reads the state of a session from the plan and the store. */
-#define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,8 +17,6 @@
 #include "runner/supervisor/session/session_int.h"
 #include "runner/supervisor/session/state.h"
 #include "runner/supervisor/supervisor.h"
-
-#include "base/banned.h"
 
 static dt_status read_run(dt_session *session, const char *run, dt_error *err)
 {

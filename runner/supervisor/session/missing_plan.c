@@ -5,7 +5,6 @@
  * nodes come from the attempt's rows, or from its node folders, and are asked to stop. The run fails
  * only once they have released their ranks or were given up, with the plan's problem as the reason.
  */
-#define _GNU_SOURCE
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,8 +15,6 @@
 #include "runner/channel/protocol.h"
 #include "runner/supervisor/folder/copies.h"
 #include "runner/supervisor/session/session_int.h"
-
-#include "base/banned.h"
 
 #define NODES_MAX 4096
 

@@ -4,7 +4,6 @@
  * the supervisor dies in between, the next supervisor finds the failed attempt with all nodes released,
  * and writes the same plan and the same rows.
  */
-#define _GNU_SOURCE
 #include <string.h>
 
 #include "base/clock.h"
@@ -14,8 +13,6 @@
 #include "runner/supervisor/folder/resume_point.h"
 #include "runner/supervisor/folder/task_folder.h"
 #include "runner/supervisor/session/session_int.h"
-
-#include "base/banned.h"
 
 /* Finds the checkpoint to resume from: the newest of this attempt, else the one that this
  * attempt started from. */

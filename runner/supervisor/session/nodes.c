@@ -1,6 +1,5 @@
 /* nodes: handles the callbacks of the node links (connection/node_link.h) and applies them to the run.
  */
-#define _GNU_SOURCE
 #include <stdio.h>
 #include <string.h>
 
@@ -12,8 +11,6 @@
 #include "runner/supervisor/session/state.h"
 #include "runner/times.h"
 #include "store/activity.h"
-
-#include "base/banned.h"
 
 static dt_supervised_node *node_of(void *context, int64_t index)
 {

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/supervisor/session/notify.h"
 
 #include <curl/curl.h>
@@ -11,8 +10,6 @@
 #include "base/clock.h"
 #include "base/env_expand.h"
 #include "base/log.h"
-
-#include "base/banned.h"
 
 #define TRIES           6
 #define CONNECT_SECONDS 5L

@@ -1,7 +1,6 @@
 /* outcome: writes the end of the attempt to the store and notifies the webhook. policy/restart.h decides
  * whether another attempt follows.
  */
-#define _GNU_SOURCE
 #include <math.h>
 #include <string.h>
 
@@ -15,8 +14,6 @@
 #include "runner/supervisor/session/session_int.h"
 #include "runner/times.h"
 #include "store/activity.h"
-
-#include "base/banned.h"
 
 /* --- the rows */
 

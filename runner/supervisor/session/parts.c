@@ -1,7 +1,6 @@
 /* parts: handles the callbacks of the collector, the checkpoint fetcher, the reaper and the cleanup, and
  * applies them to the run.
  */
-#define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,8 +11,6 @@
 #include "runner/supervisor/folder/run_folder.h"
 #include "runner/supervisor/session/state.h"
 #include "runner/times.h"
-
-#include "base/banned.h"
 
 static bool is_over(void *context)
 {

@@ -3,12 +3,9 @@
  * The rows say how far each journal is stored. Replaying the stored events in order gives back what the
  * previous supervisor knew.
  */
-#define _GNU_SOURCE
 #include <string.h>
 
 #include "runner/supervisor/session/session_int.h"
-
-#include "base/banned.h"
 
 #define WATCH_STEPS 1000 /* number of last steps whose times give the usual step time */
 

@@ -3,10 +3,7 @@
  * Kept in memory only: an agent repeats its offers at every attach, so a restarted supervisor gets all of
  * them again.
  */
-#define _GNU_SOURCE
 #include "runner/supervisor/session/session_int.h"
-
-#include "base/banned.h"
 
 static json_t *values_of(dt_session *session, const char *name)
 {

@@ -1,11 +1,8 @@
-#define _GNU_SOURCE
 #include <math.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "runner/supervisor/session/session_int.h"
-
-#include "base/banned.h"
 
 void dt_session_fail(dt_session *session, dt_status st, const dt_error *err)
 {

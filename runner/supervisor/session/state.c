@@ -1,10 +1,7 @@
-#define _GNU_SOURCE
 #include "runner/supervisor/session/state.h"
 
 #include "base/log.h"
 #include "runner/times.h"
-
-#include "base/banned.h"
 
 static dt_state_fn *const table[DT_RUN_STATE_COUNT][DT_STATE_EVENT_COUNT] = {
     [DT_RUN_QUEUED] =

@@ -1,5 +1,4 @@
 /* supervise: implements `dtrun supervise ID`. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -18,8 +17,6 @@
 #include "runner/supervisor/session/state.h"
 #include "runner/supervisor/supervisor.h"
 #include "runner/times.h"
-
-#include "base/banned.h"
 
 #define NOTIFY_SECONDS 90.0 /* longest wait for the webhook at exit */
 

@@ -10,7 +10,6 @@
  * run and be heard. So an unreachable node, a paused machine or a stopped supervisor prove nothing, and
  * pending messages are read first.
  */
-#define _GNU_SOURCE
 #include <string.h>
 
 #include "base/clock.h"
@@ -18,8 +17,6 @@
 #include "runner/supervisor/session/diagnosis.h"
 #include "runner/supervisor/session/state.h"
 #include "runner/times.h"
-
-#include "base/banned.h"
 
 #define DIAGNOSE_SECONDS 8.0 /* an agent needs up to 6 */
 

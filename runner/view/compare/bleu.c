@@ -7,8 +7,6 @@
 #include "base/version.h"
 #include "engine/tokens/text_lines.h"
 
-#include "base/banned.h"
-
 const char *const dt_bleu_tokenizers[] = {"13a", "none", "char", NULL};
 
 static int64_t count_lines(const dt_strbuf *text)

@@ -7,8 +7,6 @@
 #include "runner/view/runs/recipe_diff.h"
 #include "runner/view/runs/runs.h"
 
-#include "base/banned.h"
-
 enum { METRICS_MOST = 256 };
 
 static dt_status add_metric(dt_comparison *io, const char *name, dt_error *err)

@@ -12,8 +12,6 @@
 #include "runner/view/runs/runs.h"
 #include "store/activity.h"
 
-#include "base/banned.h"
-
 enum { KEYS_SHOWN = 40, CHART_ROWS = 12, CHART_COLUMNS = 100 };
 
 static void add_mark(dt_table *table, const dt_term *term, size_t run, size_t count)

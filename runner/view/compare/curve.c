@@ -6,8 +6,6 @@
 #include "base/metric_kinds.h"
 #include "runner/term/plot.h"
 
-#include "base/banned.h"
-
 typedef struct reading {
     dt_curve *out;
     int64_t first_step, last_step, *counts;

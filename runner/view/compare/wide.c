@@ -5,8 +5,6 @@
 #include "base/csv.h"
 #include "runner/term/format.h"
 
-#include "base/banned.h"
-
 enum { COLUMNS_MOST = 1024 };
 
 typedef struct columns {

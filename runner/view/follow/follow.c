@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/view/follow/follow.h"
 
 #include <errno.h>
@@ -16,8 +15,6 @@
 #include "runner/view/runs/incidents.h"
 #include "runner/view/runs/runs.h"
 #include "runner/view/runs/summary.h"
-
-#include "base/banned.h"
 
 #define FRAME_SECONDS 0.2
 #define OUTPUT_BEFORE 6 /* lines of a command that was started before */

@@ -6,8 +6,6 @@
 #include "runner/view/follow/follow.h"
 #include "runner/view/runs/runs.h"
 
-#include "base/banned.h"
-
 dt_status dt_follow_options_check(const dt_call *call, dt_error *err)
 {
     if (dt_arguments_flag(call->args, "wait") && dt_arguments_flag(call->args, "detach"))

@@ -6,8 +6,6 @@
 #include "runner/cli/report.h"
 #include "runner/view/runs/runs.h"
 
-#include "base/banned.h"
-
 dt_status dt_log_boundaries_read(dt_log_boundaries *out, dt_store *store, const char *run,
                                  dt_arena *arena, dt_error *err)
 {

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/view/follow/log_tail.h"
 
 #include <errno.h>
@@ -9,8 +8,6 @@
 
 #include "base/clock.h"
 #include "runner/supervisor/supervisor.h"
-
-#include "base/banned.h"
 
 /* Bytes of a file that are read to find its last lines. */
 enum { TAIL_BYTES_BASE = 64 << 10, TAIL_BYTES_PER_LINE = 1024 };

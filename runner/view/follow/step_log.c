@@ -5,8 +5,6 @@
 
 #include "runner/view/follow/step_log_int.h"
 
-#include "base/banned.h"
-
 void dt_step_log_init(dt_step_log *log, bool json)
 {
     *log = (dt_step_log){.json = json, .step = -1, .valid_step = -1, .checkpoint_step = -1};

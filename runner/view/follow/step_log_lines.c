@@ -6,8 +6,6 @@
 #include "runner/term/format.h"
 #include "runner/view/follow/step_log_int.h"
 
-#include "base/banned.h"
-
 void dt_step_log_add_line(dt_step_reading *r, int64_t time_ms, const char *text)
 {
     dt_step_lines *out = r->out;

@@ -6,8 +6,6 @@
 #include "runner/view/follow/step_log_int.h"
 #include "runner/view/runs/incidents.h"
 
-#include "base/banned.h"
-
 dt_status dt_step_log_read_evaluations(dt_step_reading *r, dt_error *err)
 {
     dt_evaluation *all;

@@ -6,8 +6,6 @@
 #include "runner/view/follow/step_log_int.h"
 #include "runner/view/runs/runs.h"
 
-#include "base/banned.h"
-
 /* Points of a metric in one window. */
 #define WINDOW_POINTS 512
 

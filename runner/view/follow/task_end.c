@@ -11,8 +11,6 @@
 #include "runner/view/follow/follow_options.h"
 #include "runner/view/runs/summary.h"
 
-#include "base/banned.h"
-
 #define OUTPUT_MOST ((size_t)4 << 30)
 
 /* Prints the output unless a file was named for it. */

@@ -7,8 +7,6 @@
 #include "runner/supervisor/supervisor.h"
 #include "runner/times.h"
 
-#include "base/banned.h"
-
 dt_status dt_upkeep_look(const char **news, dt_upkeep *upkeep, const dt_run *run, dt_error *err)
 {
     double now = dt_clock_monotonic_seconds();

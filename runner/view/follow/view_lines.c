@@ -9,8 +9,6 @@
 #include "runner/view/follow/view.h"
 #include "runner/view/runs/runs.h"
 
-#include "base/banned.h"
-
 #define STEP_GAP_SECONDS 1.0
 
 typedef struct lines_view {

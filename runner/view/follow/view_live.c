@@ -21,8 +21,6 @@
 
 #include "base/alloc.h"
 
-#include "base/banned.h"
-
 enum { BAR_MOST = 60, BAR_LEAST = 10, BESIDE_BAR = 36, BESIDE_SPARK = 57, NODES_MOST = 16 };
 enum { OUTPUT_LINES = 6, OUTPUT_BYTES = 512 };
 

@@ -7,8 +7,6 @@
 
 #include "base/alloc.h"
 
-#include "base/banned.h"
-
 typedef struct steps_view {
     dt_view view;
     dt_step_log log;

@@ -2,8 +2,6 @@
 
 #include "runner/term/table.h"
 
-#include "base/banned.h"
-
 static const char *text_of(const json_t *object, const char *key)
 {
     const char *text = json_string_value(json_object_get(object, key));

@@ -8,8 +8,6 @@
 #include "runner/term/format.h"
 #include "runner/term/table.h"
 
-#include "base/banned.h"
-
 static const char *const kind_names[DT_TRAFFIC_KINDS] = {
     [DT_TRAFFIC_ALL_REDUCE] = "all-reduce",
     [DT_TRAFFIC_ALL_GATHER] = "all-gather",

@@ -6,8 +6,6 @@
 #include "base/version.h"
 #include "recipes/rules/rules.h"
 
-#include "base/banned.h"
-
 static json_t *rules(void)
 {
     json_t *all = json_array();

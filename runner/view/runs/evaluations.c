@@ -4,8 +4,6 @@
 
 #include "runner/term/format.h"
 
-#include "base/banned.h"
-
 /* Returns the value at `step`, or NaN if there is none. */
 static double at_step(const dt_metric *points, int64_t count, int64_t step)
 {

@@ -4,8 +4,6 @@
 
 #include "base/json.h"
 
-#include "base/banned.h"
-
 static json_t *parse(const dt_store_event *event)
 {
     json_t *json = NULL;

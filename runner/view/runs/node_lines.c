@@ -5,8 +5,6 @@
 #include "base/metric_kinds.h"
 #include "runner/supervisor/supervisor.h"
 
-#include "base/banned.h"
-
 enum { KINDS_MAX = 8, STATE_COLUMNS = 13 };
 
 #define SLOWEST_SHARE 0.05 /* of a step: shorter waits are not reported */

@@ -5,8 +5,6 @@
 
 #include "recipes/fields/fields.h"
 
-#include "base/banned.h"
-
 enum { KEY_BYTES = 160, KEYS_MOST = 4 * DT_FIELDS_MAX };
 
 typedef struct diff {

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/view/runs/run_filter.h"
 
 #include <errno.h>
@@ -6,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-#include "base/banned.h"
 
 static const struct {
     const char *text;

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/view/runs/run_select.h"
 
 #include <fnmatch.h>
@@ -7,8 +6,6 @@
 #include <string.h>
 
 #include "runner/cli/tags.h"
-
-#include "base/banned.h"
 
 /* Whether the filter and order of the SQL query suffice. */
 bool dt_run_selection_is_plain(const dt_run_selection *selection)

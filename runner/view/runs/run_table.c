@@ -9,8 +9,6 @@
 #include "runner/view/runs/recipe_diff.h"
 #include "runner/view/runs/runs.h"
 
-#include "base/banned.h"
-
 enum { DIFFERING_MOST = 8, DIFFERING_RUNS = 500, USUAL_COUNT = 10, COLUMNS_MOST = 64 };
 
 dt_status dt_run_columns_parse(dt_run_columns *out, dt_store *store, const char *text,

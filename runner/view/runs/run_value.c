@@ -9,8 +9,6 @@
 #include "runner/cli/suggest.h"
 #include "runner/term/format.h"
 
-#include "base/banned.h"
-
 static dt_run_value missing(void)
 {
     return (dt_run_value){.text = ""};

@@ -14,8 +14,6 @@
 #include "runner/view/runs/node_lines.h"
 #include "store/activity.h"
 
-#include "base/banned.h"
-
 /* Whether the run was stopped while its end could not be written to the history. */
 static bool was_stopped(const dt_run *run, dt_arena *arena)
 {

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "runner/view/runs/summary.h"
 
 #include <errno.h>
@@ -16,8 +15,6 @@
 #include "runner/view/runs/incidents.h"
 #include "runner/view/runs/runs.h"
 #include "store/activity.h"
-
-#include "base/banned.h"
 
 /* Finds the newest checkpoint that is on disk; NULL if none. */
 static dt_status newest_checkpoint(const dt_store_checkpoint **out, dt_store *store,

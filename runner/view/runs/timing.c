@@ -3,8 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/banned.h"
-
 static double elapsed(const dt_run *run, int64_t now_ms)
 {
     double seconds = dt_run_elapsed_seconds(run, now_ms);
