@@ -42,14 +42,6 @@ const dt_draft_value *dt_draft_find(const dt_draft *draft, const char *path)
     return find(draft, path);
 }
 
-void dt_draft_remove(dt_draft *draft, const char *path)
-{
-    dt_draft_value *value = find(draft, path);
-
-    if (value != NULL)
-        *value = draft->values[--draft->count];
-}
-
 static void set(dt_draft *draft, const char *path, const char *yaml, const char *from)
 {
     dt_draft_value *value = find(draft, path);

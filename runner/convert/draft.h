@@ -67,7 +67,6 @@ void dt_draft_map(dt_draft *draft, const char *path, const char *const *assignme
                   const char *from);
 /* Returns the value of a path; NULL if it is not set. */
 const dt_draft_value *dt_draft_find(const dt_draft *draft, const char *path);
-void dt_draft_remove(dt_draft *draft, const char *path);
 
 void dt_draft_left(dt_draft *draft, const char *about, const char *reason, ...) DT_PRINTF(3, 4);
 void dt_draft_note(dt_draft *draft, const char *about, const char *text, ...) DT_PRINTF(3, 4);
