@@ -2,7 +2,7 @@
  *
  * Writes bypass the page cache if the file system allows it: a checkpoint is not read soon, and
  * a page of the cache costs the kernel several times what a copy within the process does, on the
- * processors that train (docs/performance.md).
+ * processors that train (docs/notes/training.md).
  *
  * Errors  DT_ERR_IO naming the file; the message for a full disk has a remedy
  */

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures on one NVIDIA card what docs/performance.md shows of GPUs, and PyTorch beside it.
+"""Measures on one NVIDIA card what docs/performance.md shows of GPUs, and PyTorch in comparison.
 
     tests/bench/gpu_run.py --bin DIR [--out DIR] [--only NAME]... [--python PYTHON_WITH_TORCH]
                            [--device cuda:0] [--quick]

@@ -1,4 +1,4 @@
-"""The measures of docs/performance.md, each a function that makes rows of the table.
+"""The measures of docs/notes/training.md, each a function that makes rows of the table.
 
 A row is (measure, bar, dtrun, PyTorch, runs). Ours and the peer's are taken in turn. PyTorch gets
 its best of eager and torch.compile: both are tried, the faster one is measured. What it compiles

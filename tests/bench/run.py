@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures what docs/performance.md shows, and prints its table.
+"""Measures what docs/performance.md shows of CPUs and hosts, and prints its tables.
 
     tests/bench/run.py [--shakespeare FILE] [--torch PYTHON] [--seeds 3] [--rounds 2]
                        [--only NAME]... [--quick]

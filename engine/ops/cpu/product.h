@@ -4,7 +4,7 @@
  * Formula    c(m,n) = a(m,k) b(k,n) [+ bias(n)] [+ c]
  * Shapes     a is stored as (m,k), or as (k,m) if a_transposed; b as (k,n), or as (n,k) if b_transposed.
  *            All are row-major: with these, oneDNN's AVX-512 kernels, with and without bf16
- *            instructions, are within a tenth of the speed of packed layouts (docs/performance.md)
+ *            instructions, are within a tenth of the speed of packed layouts (docs/notes/training.md)
  * Types      a and b: type; c: c_type; bias: type. Sums are fp32.
  * Missing    oneDNN has no fast code for bf16 without AVX-512, nor for f16 without AVX512-FP16, and its
  *            AMX code is wrong if k is not a multiple of 32: matmul_int.h has code for these. Where there is AMX,

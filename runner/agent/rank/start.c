@@ -116,7 +116,7 @@ static int64_t master_port(const char *run)
  * milliseconds, which on shared cores takes the time slice of the very thread that it waits for:
  * next to one other busy process, a step of a small model takes 48 ms instead of 30 (13 alone).
  * Never spinning costs 40 % alone. This count costs 3 % alone and gives 35 ms next to the other
- * process (docs/performance.md). */
+ * process (docs/notes/training.md). */
 #define OMP_SPIN_COUNT "1000"
 
 static void environment_for_node(dt_environment *out, const dt_agent *agent, const layout *world,
