@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""costs.py: what each test costs, in seconds of processors and of a clock, the dearest first.
+"""costs.py: prints what each test costs, in processor seconds and elapsed seconds, the most expensive first.
 
     tests/costs.py [--build DIR] [--jobs N] [--write] [REGEX]
 
-Processor seconds are those of the test and of everything that it started, detached or not: on a busy
-machine they stay the same, which seconds of a clock do not. --write: the measured tests of 10 seconds or more
-are written to tests/longest, by which ctest starts these first (CMakeLists.txt); lines of other tests stay.
-"""
+Processor seconds are those of the test and of everything that it started, detached or not: on a busy machine they stay
+the same, unlike elapsed seconds. --write: the measured tests of 10 seconds or more are written to tests/longest, by
+which ctest starts these first (CMakeLists.txt); lines of other tests stay. """
 import argparse
 import concurrent.futures
 import ctypes
@@ -33,7 +32,7 @@ def tests_of(build, pattern):
 
 
 def measure(test):
-    """(name, exit status, seconds, processor seconds) of one test, from a process that inherits what it leaves."""
+    """Returns (name, exit status, seconds, processor seconds) of one test, from a process that inherits its orphans."""
     name, command, properties = test
     readable, writable = os.pipe()
     child = os.fork()
@@ -45,10 +44,10 @@ def measure(test):
         test = subprocess.Popen(command, cwd=properties['WORKING_DIRECTORY'], env={**os.environ, **environment},
                                 stdin=null, stdout=null, stderr=null).pid
         pid = status = None
-        while pid != test:  # and what it left is taken from the table of processes as init does it
+        while pid != test:  # and its orphans are reaped as init does it
             pid, status = os.waitpid(-1, 0)
         seconds = time.monotonic() - begun
-        time.sleep(0.2)  # what was told to end does
+        time.sleep(0.2)  # processes that were asked to end do end
         try:
             while os.waitpid(-1, os.WNOHANG)[0] > 0:
                 pass

@@ -15,7 +15,7 @@ build=${DTRUN_BUILD:-build/test}
 logs=$build/processors
 [ -x "$build/bin/test_ops" ] || { echo "no tests in '$build': build it first, or set DTRUN_BUILD" >&2; exit 2; }
 mkdir -p "$logs"
-export OMP_WAIT_POLICY=passive # threads that wait for others sleep: as the presets have it (README.md)
+export OMP_WAIT_POLICY=passive # threads that wait sleep, as in the presets (README.md)
 select=(-L '^numeric$')
 if [ $# -gt 0 ]; then select+=(-R "$1"); else select+=(-LE '^long$'); fi
 

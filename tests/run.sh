@@ -65,7 +65,7 @@ case ${1:-} in
     echo "== tests"
     configure test "$all_cards"
     build test
-    set -m # what the sanitizers run is built while tests wait, in a process group that ends with this script
+    set -m # the sanitizers' programs are built while tests wait, in a process group that ends with this script
     (
         renice -n 19 -p $BASHPID >/dev/null
         configure asan
@@ -80,7 +80,7 @@ case ${1:-} in
     wait "$builder" || { echo "the sanitizers' build failed: build/asan.log, build/tsan.log" >&2; exit 1; }
     for sanitizer in asan tsan; do
         echo "== $sanitizer"
-        run_tests "$sanitizer" -j "$(nproc)" # under a sanitizer all compute
+        run_tests "$sanitizer" -j "$(nproc)" # under a sanitizer all tests compute
     done
     ;;
 --failed)

@@ -1,15 +1,14 @@
-/* bench_ops: what each op costs on this machine, at the sizes of two models.
+/* bench_ops: measures what each op costs on this machine, at the sizes of two models.
  *
  *     bench_ops [threads|cuda:N [fp32|bf16|fp16|all [what the name of an op begins with [quick]]]]
  *
- * All types and ops where they are left out. Columns: the op, its shape, milliseconds of a run,
- * GB/s of the bytes that it must move (each operand once), GFLOP/s of the products that it must do.
- * Products are those that the engine runs: with bias, sums of it, GELU, and the head's chunk. quick: on
- * a card, a tiny model, to try the way. Prints, asserts nothing.
+ * The default is all types and ops. Columns: the op, its shape, milliseconds of a run, GB/s of the bytes that it must
+ * move (each operand once), GFLOP/s of the products that it must do. Products are those that the engine runs: with
+ * bias, sums of it, GELU, and the head's chunk. quick: on a card, a tiny model, to try the program. Prints, asserts
+ * nothing.
  *
- * CPU    the median of runs
- * Cards  the median of trains of runs, each between two waits for the device, so that neither
- *        launches nor gaps count; two sets of buffers in turn (flat ones: all 12 blocks), so that
+ * CPU    the median of runs Cards the median of series of runs, each between two waits for the device, so that
+ * neither launches nor gaps count; two sets of buffers in turn (flat ones: all 12 blocks), so that
  *        what one run reads is not in the cache from the one before
  */
 #include <stdio.h>
@@ -24,8 +23,8 @@
 typedef struct model_size {
     const char *name;
     bool card;                                        /* for cards, else for the CPU */
-    int64_t b, t, c, heads, vocab, padded, head_rows; /* the head's logits, this many at a time */
-    int64_t blocks;                                   /* whose parameters a flat buffer has */
+    int64_t b, t, c, heads, vocab, padded, head_rows; /* true: for cards; false: for the CPU */
+    int64_t blocks; /* the flat buffer has the parameters of this many blocks */
     size_t capacity;
     bool quick;
 } model_size;
@@ -33,8 +32,10 @@ typedef struct model_size {
 static const model_size sizes[] = {
     {"char GPT", false, 12, 64, 128, 4, 65, 128, 768, 1, (size_t)64 << 20, false},
     {"GPT-2 124M", false, 4, 1024, 768, 12, 50257, 50304, 1024, 1, (size_t)2 << 30, false},
-    {"GPT-2 124M, a token of 1 text", false, 1, 1, 768, 12, 50257, 50304, 1, 1, (size_t)1 << 30, false},
-    {"GPT-2 124M, tokens of 16 texts", false, 16, 1, 768, 12, 50257, 50304, 16, 1, (size_t)1 << 30, false},
+    {"GPT-2 124M, a token of 1 text", false, 1, 1, 768, 12, 50257, 50304, 1, 1, (size_t)1 << 30,
+     false},
+    {"GPT-2 124M, tokens of 16 texts", false, 16, 1, 768, 12, 50257, 50304, 16, 1, (size_t)1 << 30,
+     false},
     {"GPT-2 124M", true, 32, 1024, 768, 12, 50257, 50304, 2432, 12, (size_t)8 << 30, false},
     {"tiny", true, 2, 32, 128, 2, 97, 128, 64, 1, (size_t)32 << 20, true},
 };
@@ -52,10 +53,11 @@ typedef struct subject {
     dt_tensor w[4], dw, db, vector, wte, wpe, dwte, dwpe;
     dt_tensor param, states[2], grad, copy;
     dt_tensor bias[4], no_bias;
-    dt_tensor others[BLOCK_BUFFERS]; /* cards: as large as those of the block, in turn with them */
+    dt_tensor others
+        [BLOCK_BUFFERS]; /* on cards: buffers as large as those of the block, used in turn with them */
     dt_optimizer_factors *factors;
     double *loss_scale;
-    dt_status fill; /* of the tensors so far */
+    dt_status fill; /* elements of the tensors so far */
     dt_error err;
 } subject;
 
@@ -64,7 +66,7 @@ typedef struct cost {
     int64_t rows, inputs, outputs;
 } cost;
 
-/* What a row of the table runs; i tells apart the shapes of one op. */
+/* Function that a row of the table runs; i distinguishes the shapes of one op. */
 typedef dt_status run_op(subject *s, int i, cost *cost);
 
 static double bytes_of(const dt_tensor *x)
@@ -100,7 +102,7 @@ static dt_status matmul_forward(subject *s, int i, cost *c)
                                          &s->err);
 }
 
-/* fc, and the product behind it */
+/* fc, and the product after it */
 static dt_status matmul_gelu_forward(subject *s, int i, cost *c)
 {
     const dt_tensor *x, *w;
@@ -159,7 +161,7 @@ static dt_status matmul_backward_weight(subject *s, int i, cost *c)
 
 /* --- the rest of a block --- */
 
-/* i 1: with dropout */
+/* i == 1: with dropout */
 static dt_status attention_forward(subject *s, int i, cost *c)
 {
     const dt_philox_key key = {.seed = 1};
@@ -167,7 +169,8 @@ static dt_status attention_forward(subject *s, int i, cost *c)
     const dt_qkv x = dt_qkv_packed(&s->qkv, s->size->heads);
 
     c->bytes = bytes_of(&s->qkv) + bytes_of(&s->y);
-    c->flops = 2.0 * (double)s->n * (double)s->size->t * (double)s->size->c; /* causal half of 4 */
+    c->flops = 2.0 * (double)s->n * (double)s->size->t *
+               (double)s->size->c; /* causal attention has half of the 4 */
     return s->device.ops->attention_forward(&s->device, &s->y, &s->lse, &x, &args, &s->err);
 }
 
@@ -284,7 +287,7 @@ static dt_status cast(subject *s, int i, cost *c)
     return s->device.ops->cast(&s->device, &s->copy, &s->param, &s->err);
 }
 
-/* To the same type: what the device's memory can do. */
+/* Casts to the same type: shows the rate of the device's memory. */
 static dt_status copy(subject *s, int i, cost *c)
 {
     c->bytes = bytes_of(&s->param) + bytes_of(&s->grad);
@@ -333,7 +336,7 @@ static const struct {
 
 /* --- set-up and timing --- */
 
-/* Element i of a tensor; small enough that what the products make of them is of ordinary size. */
+/* Returns element i of a tensor, small enough that products of it have ordinary sizes. */
 static void put(void *data, dt_dtype dtype, int64_t i)
 {
     int64_t number = (i * 7919) % 1021;
@@ -353,8 +356,8 @@ static void put(void *data, dt_dtype dtype, int64_t i)
 
 #define PIECE_ELEMS ((int64_t)1021 * 4096) /* a multiple of put()'s period of 1021 */
 
-/* Written in pieces that are all alike, through the host: a card's memory may be its own. Tokens
- * repeat with the pieces as well. */
+/* Writes equal pieces, through the host, because a card may have its own memory. Tokens repeat with
+ * the pieces too. */
 static dt_tensor tensor_new(subject *s, dt_device_arena *arena, dt_dtype dtype, int64_t a,
                             int64_t b, int64_t c)
 {
@@ -473,9 +476,9 @@ static int by_value(const void *a, const void *b)
 }
 
 #define RUNS_MAX       51
-#define CARD_WARM_RUNS 3 /* the first ones choose algorithms, for both sets of buffers */
+#define CARD_WARM_RUNS 3 /* the first runs choose algorithms, for both sets of buffers */
 
-/* Seconds of `runs` runs one behind the other, by the device. */
+/* Returns the seconds of `runs` runs one after the other, measured by the device. */
 static dt_status train(subject *s, run_op *run, int i, cost *c, int runs, double *seconds)
 {
     double start;
@@ -493,8 +496,8 @@ out:
     return st;
 }
 
-/* Median of a run, of up to RUNS_MAX trains within about half a second, after one that is not
- * counted. Cards: as many runs a train as take some 5 ms. */
+/* Returns the median time of a run, over up to RUNS_MAX series within about half a second, after
+ * one that is not counted. On cards a series has as many runs as take some 5 ms. */
 static dt_status measure(subject *s, run_op *run, int i, cost *c, double *seconds)
 {
     double times[RUNS_MAX], begin, once = 0;
@@ -518,7 +521,7 @@ out:
     return st;
 }
 
-/* Whether the backend has this op. */
+/* Returns whether the backend has this op. */
 static bool has(const dt_ops *ops, const char *name)
 {
 #define ONE(op)                 \
@@ -529,7 +532,7 @@ static bool has(const dt_ops *ops, const char *name)
     return true;
 }
 
-/* Rows whose name begins with `only`. */
+/* Runs the rows whose name begins with `only`. */
 static dt_status bench(subject *s, const char *only)
 {
     dt_status st = DT_OK;

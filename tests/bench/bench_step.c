@@ -1,4 +1,4 @@
-/* bench_step: where the time of a training step goes, op by op.
+/* bench_step: measures where the time of a training step goes, op by op.
  *
  *     bench_step char|124m|135m [fp32|bf16 [threads [steps]]]
  *
@@ -18,7 +18,7 @@
 #include "tests/ops/watched.h"
 
 typedef struct storage {
-    void *weights, *values, *m, *v; /* weights are the values where the model is in fp32 */
+    void *weights, *values, *m, *v; /* in fp32 the weights are the values themselves */
 } storage;
 
 typedef struct subject {
@@ -163,7 +163,7 @@ static void print_profile(const dt_model *model, double seconds, long steps)
 
 static dt_status bench(const dt_model_config *config, int threads, long steps, dt_error *err)
 {
-    static subject s; /* everything lives until the program ends */
+    static subject s; /* all memory lives until the program ends */
     double start, loss;
     dt_status st = DT_OK;
 
@@ -172,7 +172,7 @@ static dt_status bench(const dt_model_config *config, int threads, long steps, d
     DT_TRY(dt_model_open(&s.model, config, &s.device, err));
     DT_TRY(fill(&s, err));
     DT_TRY(fill_batch(&s, err));
-    for (int64_t step = 1; step <= 2; step++) /* the first one makes the products ready */
+    for (int64_t step = 1; step <= 2; step++) /* the first step prepares the products */
         DT_TRY(run_step(&s, step, &loss, err));
     for (int i = 0; i < DT_OPS_COUNT; i++) {
         watched_ops[i].seconds = 0;

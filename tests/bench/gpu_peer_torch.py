@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""The peer on a card: GPT-2 in PyTorch at its best: bf16, fused AdamW, and whichever is fastest of torch.compile's
-modes and of flash and cuDNN's attention.
+"""The peer on a card: GPT-2 in PyTorch with bf16, fused AdamW, and the fastest of torch.compile's modes and of flash
+and cuDNN's attention.
 
     gpu_peer_torch.py step --layers 12 --heads 12 --embed 768 --batch 32   a training step
     gpu_peer_torch.py attention --batch 32 --heads 12 --tokens 1024        flash attention alone
-    gpu_peer_torch.py copy                                                 what the memory can do
+    gpu_peer_torch.py copy                                                 the rate of the memory
 
-Prints a JSON line whenever a way is the best so far; the last one counts. Times are medians of trains of launches
-between two events of the card.
-"""
+Prints a JSON line whenever a setting is the best so far; the last one counts. Times are medians of series of launches
+between two events of the card. """
 
 import argparse
 import json
@@ -19,11 +18,11 @@ import torch
 import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-VOCAB, PADDED = 50257, 50304  # rows that no token has make the head's product faster
+VOCAB, PADDED = 50257, 50304  # rows that belong to no token make the head's product faster
 
 
 def train_ms(work, runs):
-    """Milliseconds of each of `runs` runs, one behind the other between two events."""
+    """Returns the milliseconds of each of `runs` runs, one after the other between two events."""
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     begin.record()
     for _ in range(runs):
@@ -34,7 +33,7 @@ def train_ms(work, runs):
 
 
 def milliseconds(work, args, train=0):
-    """The median of trains, after a warm-up; train: runs in each, 0: as many as take some 5 ms, as in
+    """Returns the median of series, after a warm-up. train: runs in each series; 0: as many as take some 5 ms, as in
     bench_ops."""
     for _ in range(args.warmup):
         work()
@@ -119,7 +118,8 @@ def one_step(args, mode, attention):
 
 
 def step(args):
-    """The best way. The caller ends this process when its time is up, so that the fastest to compile come first."""
+    """Measures each setting and prints the best. The caller ends this process when its time is up, so that the settings
+    that compile fastest come first."""
     torch.set_float32_matmul_precision("high")
     tried, best = {}, None
     ways = [("eager", CUDNN), ("default", CUDNN), ("default", FLASH), ("reduce-overhead", CUDNN),
@@ -128,7 +128,7 @@ def step(args):
         torch.cuda.empty_cache()
         try:
             one = one_step(args, mode, attention)
-        except Exception as problem:  # whatever a compiler thinks of
+        except Exception as problem:  # any error of the compiler
             tried[f"{mode}, {NAMES[attention]}"] = f"failed: {str(problem).splitlines()[0][:150] if str(problem) else problem!r}"
             continue
         tried[one["way"]] = one["tokens_per_second"]
@@ -140,7 +140,7 @@ def step(args):
 
 
 def attention(args):
-    """The best of flash and cuDNN, each way by itself."""
+    """Measures flash and cuDNN separately, and prints the faster one."""
     shape = (args.batch, args.heads, args.tokens, args.size)
     q, k, v = (torch.randn(shape, device="cuda", dtype=torch.bfloat16, requires_grad=True) for _ in range(3))
     best = {"tried": {}}

@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
-"""What a training step of GPT-2 must cost on a card, kernel by kernel, from the shapes alone.
+"""Predicts what a training step of GPT-2 costs on a card, kernel by kernel, from the shapes alone.
 
     tests/bench/gpu_roofline.py [--model 124m|xl] [--batch SEQUENCES] [--accumulate N] [--attention mma|wgmma]
 
-Prints a Markdown table: of each kernel, for all of its calls in a step, the bytes that it must move (each
-operand once), the FLOPs that it must do, the floor (the longer of both at the data sheet's rates, the whole
-card busy) and what we expect on an H100 and an H200, and an empty column for what is measured. Expected is the floor over the shares
-below, which are what such kernels reach elsewhere; attention is expected by what its instructions take to
-issue (tests/gpu/instructions.txt), that by wgmma by its products where these take longer, over all of its tiles,
-those on the diagonal whole. bf16, no dropout, nothing computed again but GELU, T 1,024.
-"""
+Prints a Markdown table. For all calls of a kernel in a step it has the bytes to move (each operand once), the FLOPs,
+the floor (the longer of both times at the data sheet's rates, with the whole card busy), the expected time on an H100
+and an H200, and an empty column for the measured time. The expected time is the floor divided by the shares below,
+which such kernels reach elsewhere. That of attention is the time to issue its instructions
+(tests/gpu/instructions.txt); for wgmma it is that of its products where these take longer, over all tiles, with whole
+tiles on the diagonal. The settings are bf16, no dropout, nothing recomputed except GELU, and T 1,024. """
 
 import argparse
 import pathlib
@@ -29,7 +28,7 @@ WGMMA_ROWS, WGMMA_KEYS = 64, 128  # engine/ops/cuda/attention_wgmma.cu
 
 
 def instructions(width):
-    """Of each attention kernel, a warp and tile: {name: count}."""
+    """Returns {name: count} of the instructions of each attention kernel, for a warp and tile."""
     lines = (pathlib.Path(__file__).parents[1] / "gpu/instructions.txt").read_text(encoding="utf-8").splitlines()
     rows = [line.split() for line in lines if line.startswith("sm_90")]
     return {words[1]: int(words[3]) for words in rows if words[2] == str(width)}
@@ -43,7 +42,7 @@ def chunk_rows(tokens, embed, padded):
 
 
 class Step:
-    """Rows: (kernel, calls, bytes, FLOPs, expected seconds or None: by the shares)."""
+    """Returns rows (kernel, calls, bytes, FLOPs, expected seconds or None: by the shares)."""
 
     def __init__(self, model, batch, accumulate, attention="mma"):
         self.wgmma = attention == "wgmma"
@@ -60,7 +59,7 @@ class Step:
         self.add(kernel, calls, ACT * (m * k + n * k) + out * m * n + extra, 2.0 * m * n * k)
 
     def attention(self, kernels, width, products, moved):
-        """products: of a tile with its tile of 64 x 64, of those that must be done."""
+        """products: number of products of 64 x 64 tiles that are computed for a tile that must be done."""
         tiles = self.B * self.H * (T // 64) * (T // 64 + 1) // 2
         issue = sum(instructions(width)[kernel] for kernel in kernels) * 4 * tiles * self.L * self.accumulate
         self.add("attention, " + ("forward" if kernels == ["forward"] else "backward: queries; keys, values"), self.L * self.accumulate,

@@ -4,10 +4,9 @@
     tests/bench/gpu_run.py --bin DIR [--out DIR] [--only NAME]... [--python PYTHON_WITH_TORCH]
                            [--device cuda:0] [--quick]
 
---bin holds programs that are built (docs/gpu.md). Plans are made and runs started without dtrun. Each
-measure is kept in results.json of --out (build/bench-gpu-results) as it comes, beside those that are there
-already, and results.md is written anew: measures may be taken one at a time, whatever becomes of the others.
-A measure that fails says why in its row.
+--bin has the built programs (docs/gpu.md). Plans are made and runs started without dtrun. Each measure is added to
+results.json of --out (build/bench-gpu-results) immediately, and results.md is rewritten, so that measures can be taken
+one at a time. The row of a measure that fails has the reason.
 
 --only   first, ops, 124m, 124m-torch, fp16, attention, attention-torch, graphs, xl, xl-torch; left out: all
          but the first
@@ -39,7 +38,7 @@ class Failed(Exception):
 
 
 def run(command, seconds=900, **more):
-    """stdout of a command that ends well."""
+    """Returns the stdout of a command that ends well."""
     try:
         done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=seconds, **more)
     except (OSError, subprocess.TimeoutExpired) as problem:
@@ -51,7 +50,8 @@ def run(command, seconds=900, **more):
 
 
 def asked(query):
-    """What nvidia-smi says; None where it is not there. Never beside a run: it takes time of the card's."""
+    """Returns the output of nvidia-smi, or None if there is none. Never called during a run: it takes time on the
+    card."""
     try:
         return run(["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader,nounits"], 20).splitlines()[0].strip()
     except (Failed, IndexError):
@@ -88,7 +88,7 @@ class Bench:
         return path
 
     def train(self, model, precision="bf16", steps=60, more=()):
-        """One run of the engine, which saves nothing and reports every ten steps."""
+        """Runs the engine once, without saves, with a report every ten steps."""
         layers, heads, embed, batch = gpu_tables.MODELS["quick" if self.args.quick else model]
         tokens, steps, every = (32, 6, 1) if self.args.quick else (1024, steps, STEPS_A_REPORT)
         plan = self.work / "plan.json"
@@ -105,7 +105,7 @@ class Bench:
         steps = [values for values in metrics if "step_seconds" in values]
         if len(steps) < 3:
             raise Failed(f"only {len(steps)} reports of steps")
-        late = steps[max(len(steps) // 4, 2) :]  # the first ones choose algorithms and record graphs
+        late = steps[max(len(steps) // 4, 2) :]  # the first reports include the search for algorithms
         held = [values["gpu_used_bytes_rank_0"] for values in metrics if "gpu_used_bytes_rank_0" in values]
         values = {name: statistics.median(m[name] for m in late) for name in ("tokens_per_second", "step_seconds")}
         values["memory_bytes"] = max(held) - int(before or 0) * (1 << 20) if held else None
@@ -113,7 +113,8 @@ class Bench:
         return values
 
     def ops(self, only="", attention="fastest"):
-        """Rows of bench_ops: (op, shape, ms, GB/s, GFLOP/s or None); attention: own, or cuDNN's where it is faster."""
+        """Returns rows of bench_ops: (op, shape, ms, GB/s, GFLOP/s or None). attention: own, or cuDNN's where it is
+        faster."""
         out = run([self.bin / "bench_ops", self.args.device, "bf16", only, *(["quick"] if self.args.quick else [])],
                   600, env={**os.environ, "DTRUN_ATTENTION": attention})  # fmt: skip
         line = re.compile(r"^(\w+) +((?:\d+, \d+, \d+)?) +([\d.]+) +([\d.]+) *([\d.]*)$")
@@ -127,7 +128,7 @@ class Bench:
         return {"own": times(self.ops("attention", "own")), "fastest": times(self.ops("attention"))}
 
     def graphs(self):
-        """One sequence a step: the host's launches count most."""
+        """One sequence a step: the time of launches on the host counts most."""
         return {way: self.train("124m", more=["batch.sequences=1", f"cuda_graphs={way}"]) for way in ("true", "false")}
 
     # --- PyTorch's: a line for each way as it is measured; the last has the best
@@ -140,7 +141,7 @@ class Bench:
         try:
             done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=seconds)
             out, problem = done.stdout, done.stderr.strip()[-400:]
-        except subprocess.TimeoutExpired as late:  # the ways that were measured in time count
+        except subprocess.TimeoutExpired as late:  # the settings that were measured in time count
             out, problem = (late.stdout or b"").decode(), f"nothing was measured in {seconds} s"
         lines = [line for line in out.splitlines() if line.startswith("{")]
         if not lines:
@@ -154,7 +155,7 @@ class Bench:
         for name, text in (("results.json", json.dumps(self.results, indent=1) + "\n"), ("results.md", gpu_tables.text(self.results))):
             new = self.out / (name + ".new")
             new.write_text(text, encoding="utf-8")
-            new.replace(self.out / name)  # what was measured before stays whole, whenever this ends
+            new.replace(self.out / name)  # earlier results stay complete, whenever this script ends
 
     def all(self):
         failed = 0

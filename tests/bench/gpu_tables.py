@@ -1,9 +1,9 @@
-"""Tables of what gpu_run.py has measured so far: results.json as Markdown."""
+"""Prints what gpu_run.py has measured so far: results.json as Markdown tables."""
 
 NAMES = ["first", "124m", "ops", "attention", "graphs", "fp16", "xl", "124m-torch", "attention-torch", "xl-torch"]
 VOCAB = 50257
 
-# bf16 with fp32 sums, dense: the data sheets, as runner/predict/gpu_specs.c has them.
+# bf16 with fp32 sums, dense: the data sheets, as in runner/predict/gpu_specs.c.
 PEAK_TFLOPS = {"H100": 989.4, "H200": 989.4, "A100": 312.0, "L40S": 362.0, "4090": 165.2}
 
 MODELS = {  # layers, heads, embed, sequences of 1,024 tokens
@@ -21,7 +21,7 @@ def mfu(tokens_per_second, model, peak):
 
 
 def cell(one, shown):
-    """A measured value as text; why there is none."""
+    """Returns a measured value as text, or the reason why there is none."""
     if one is None:
         return "not there"
     if "failed" in one:
@@ -90,7 +90,7 @@ def table_of_ops(results):
     ops, peak = results.get("ops"), results["machine"]["peak_tflops"]
     if not isinstance(ops, list) or not any(row[0] == "copy" for row in ops):
         return []
-    copy = next(row[3] for row in ops if row[0] == "copy") or 1.0  # what is slow enough is printed as 0.0
+    copy = next(row[3] for row in ops if row[0] == "copy") or 1.0  # times below the precision are 0.0
     fastest = max((row[4] or 0) for row in ops)
     top = (peak * 1e3 if peak else fastest) or 1.0
     lines = ["", f"Ops, bf16, 124M at 32 x 1024. Copy {copy:,.0f} GB/s measured; peak {top / 1e3:,.1f} TFLOP/s published, "

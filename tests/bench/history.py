@@ -4,10 +4,9 @@
     tests/bench/history.py [--build build/bench-release] [--runs 10000] [--points 1000000]
                            [--overlaid 10] [--folder FOLDER] [--no-browser]
 
-Builds nothing: `cmake --build BUILD --target bench_store serve_store` first. The store is made in FOLDER (a
-temporary one; 40 bytes a point). Cold: a server that has just begun, and a store that is not in
-the page cache. Times are of the client, on loopback; the processor's are those of the server.
-"""
+Builds nothing: `cmake --build BUILD --target bench_store serve_store` first. The store is made in FOLDER (a temporary
+one; 40 bytes a point). Cold means a server that has just started, and a store that is not in the page cache. Elapsed
+times are those of the client, on loopback; processor times are those of the server. """
 
 import argparse
 import http.client
@@ -38,7 +37,7 @@ def row(measure, bar, found):
 
 
 class Server:
-    """serve_store over the store, begun anew; cold where the file is taken out of the page cache."""
+    """Starts serve_store on the store again; cold: removes the file from the page cache first."""
 
     def __init__(self, program, store, cold=False):
         if cold:
@@ -63,7 +62,7 @@ class Server:
         return (int(fields[11]) + int(fields[12])) * 1000 / TICKS
 
     def get(self, path):
-        """Milliseconds, and what was answered."""
+        """Returns the milliseconds and the answer."""
         begun = time.monotonic()
         connection = http.client.HTTPConnection(self.url.split("/")[2], timeout=60)
         connection.request("GET", path, headers={"Authorization": f"Bearer {self.token}"})

@@ -1,17 +1,17 @@
 #!/usr/bin/python3
-"""The history beside those of MLflow, TensorBoard and trackio: the same points, runs and charts, one after the other.
+"""Compares the history with those of MLflow, TensorBoard and trackio: the same points, runs and charts, one after the
+other.
 
     /usr/bin/python3 -m venv V && V/bin/pip install mlflow tensorboard trackio
     tests/bench/history_peers.py V [--quick] [--build build/bench-release] [--runs 10000] [--points 1000000]
                                    [--rounds 3] [--only ingest|lists|charts|band]
 
 Builds nothing: `cmake --build BUILD --target bench_store serve_store` first. Prints a table; 'x' is how many times
-faster dtrun is. Each peer gets its best: points of 1,000 a call straight into its store, without a server between
-(MLflow with SQLite: log_batch; TensorBoard: its summary Writer; trackio: bulk_log). What is read: for MLflow and
-TensorBoard what their pages ask their servers for, for trackio the functions that its server calls. Filling ends after
-a minute: a peer that has fewer points then is charted with those, and its column says how many. wrk, if it is there,
-asks dtrun for as many answers as it can give.
-"""
+faster dtrun is. Each peer is used in its fastest way: 1,000 points a call directly into its store, without a server
+(MLflow with SQLite: log_batch; TensorBoard: its summary Writer; trackio: bulk_log). Reads are, for MLflow and
+TensorBoard, the requests of their pages, and for trackio the functions that its server calls. Filling ends after a
+minute: a peer with fewer points by then is charted with those, and its column has their number. wrk, if it is
+installed, measures the most answers a second of dtrun. """
 
 import argparse
 import contextlib
@@ -31,7 +31,7 @@ import time
 import urllib.parse
 
 BATCH = 1000
-CHART = 1000  # points or buckets that a chart asks for
+CHART = 1000  # points or buckets that a chart requests
 FILL_SECONDS = 60
 WRK_SECONDS = 5
 FIRST_MS = 1763718600000
@@ -48,7 +48,7 @@ def name_of(curve):
 
 
 class Filling:
-    """Adds points to a peer through the peer's own interface, and counts the seconds of the calls alone."""
+    """Adds points to a peer through its own interface, and counts only the seconds of the calls."""
 
     def __init__(self, seconds):
         self.seconds, self.most, self.points = 0.0, seconds, 0
@@ -126,7 +126,7 @@ PEERS = {"mlflow": Mlflow, "tensorboard": Tensorboard, "trackio": Trackio}
 
 
 def fill(peer, what, place, *numbers):
-    """Prints what it added as JSON: points, seconds, and the peer's names of the runs."""
+    """Prints as JSON what was added: points, seconds, and the peer's names of the runs."""
     filling = PEERS[peer](place, float(numbers[0]))
     numbers = list(map(int, numbers[1:]))
     if what == "points":
@@ -141,7 +141,7 @@ def fill(peer, what, place, *numbers):
 
 
 def ask_trackio(place, what, rounds):
-    """Prints the milliseconds of each round, and how much was answered."""
+    """Prints the milliseconds of each round, and the size of the answer."""
     os.environ["TRACKIO_DIR"] = f"{place}/trackio"
     from trackio.sqlite_storage import SQLiteStorage
     from trackio import sqlite_storage
@@ -160,7 +160,7 @@ def ask_trackio(place, what, rounds):
 # --- this side
 
 class Served:
-    """A peer's server over its store."""
+    """Runs a peer's server on its store."""
 
     def __init__(self, command, place):
         with socket.socket() as free:
@@ -178,7 +178,7 @@ class Served:
         self.process.wait()
 
     def until(self, is_there, *question):
-        """Seconds since the server was started at which it answers so."""
+        """Returns the seconds from the server's start until it gives this answer."""
         while time.monotonic() < self.begun + 600:
             with contextlib.suppress(OSError, AssertionError, ValueError):
                 if is_there(self.ask(*question)[1]):
@@ -187,7 +187,7 @@ class Served:
         sys.exit(f"{self.process.args[0]} does not answer {question}")
 
     def ask(self, method, path, body=None, form="application/json"):
-        """Milliseconds, and what was answered."""
+        """Returns the milliseconds and the answer."""
         begun = time.monotonic()
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
         connection.request(method, path, body, {"Content-Type": form})
@@ -200,7 +200,7 @@ class Served:
 
 
 class Bench:
-    """The folder, the programs and the peers of this measurement."""
+    """Holds the folder, the programs and the peers of this measurement."""
 
     def __init__(self, options, folder):
         from history import find
@@ -237,7 +237,7 @@ def number(amount):
 
 
 def row(measure, bar, ours, unit, peers, more_is_better=False):
-    """ours, and of each peer: the median, what is to be said of it, and how many times better ours is."""
+    """Returns a row: dtrun's value, and for each peer the median, a remark, and how many times faster dtrun is."""
     a = statistics.median(ours)
     cells = []
     for peer in PEERS:
@@ -255,7 +255,7 @@ def fewer(filled, points):
 
 
 def ingest(b):
-    """Returns the places of the last stores with one curve, for the charts."""
+    """Returns the folders of the last stores with one curve, for the charts."""
     points, kept = b.options.points, None
     for curves in (1, 100):
         ours, peers, place = [], {}, b.place("ingest")
@@ -328,7 +328,7 @@ def lists(b):
 
 
 def our_band(b, place, runs, points):
-    """The milliseconds of some answers."""
+    """Returns the milliseconds of a few answers."""
     from history import Server
     store = f"{place}/many-{points}.db"
     for run in range(runs):
@@ -339,7 +339,7 @@ def our_band(b, place, runs, points):
 
 
 def band(b):
-    """Peers have no band: their pages ask for all curves. They get points that they can add in a minute or so."""
+    """Peers have no band: their pages request all curves. They get as many points as they can add in about a minute."""
     runs, rounds, place, count = 100, b.options.rounds, b.place("band"), b.options.band_peer_points
     filled = {peer: b.peer("fill", peer, "points", place, FILL_SECONDS * 10, runs, count, 1) for peer in PEERS}
     assert all(found["points"] == runs * count for found in filled.values())
@@ -381,7 +381,7 @@ def requests(b, store):
 
 def main():
     if sys.argv[1:2] == ["--in-peer"]:
-        sys.path.pop(0)  # this folder has modules of its own
+        sys.path.pop(0)  # this folder has modules of the same names
         return {"fill": fill, "trackio": ask_trackio}[sys.argv[2]](*sys.argv[3:])
     from history import ROOT
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -401,7 +401,7 @@ def main():
         options.band_peer_points, options.rounds = options.band_peer_points // 10, 1
     wanted = options.only or ["ingest", "charts", "lists", "band"]
     os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
-    os.environ["MLFLOW_SERVER_ENABLE_JOB_EXECUTION"] = "false"  # its server is quicker without
+    os.environ["MLFLOW_SERVER_ENABLE_JOB_EXECUTION"] = "false"  # the peer's server is faster without it
     with tempfile.TemporaryDirectory(prefix="dtrun-history-", dir=options.folder) as folder:
         b = Bench(options, folder)
         versions = subprocess.run([b.programs / "python", "-c", "from importlib.metadata import version\n"

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
-"""What open pages cost the server: clients that follow a run which continues, as the page does.
+"""Measures what open pages cost the server: clients follow an active run, as the page does.
 
-    tests/bench/live.py [--build build/bench-release] [--clients 50] [--seconds 30] [--page run|list|compare] [--runs 100]
+    tests/bench/live.py [--build build/bench-release] [--clients 50] [--seconds 30] [--page run|list|compare] [--runs
+    100]
 
-Starts a run of its own in a folder of its own (two ranks, a point of each metric every step) beside others that have
-ended, a server, and the clients, each with the page of that run, the list's first page or a comparison of that run
-with 3 others; prints a table. The processor's time is that of the server alone.
-"""
+Starts a run in its own folder (two ranks, a point of each metric every step) in addition to ended runs, a server, and
+the clients. Each client has the page of this run, the first page of the list, or a comparison of this run with 3
+others. Prints a table. The processor time is that of the server only. """
 
 import argparse
 import http.client
@@ -38,7 +38,7 @@ def processor_seconds(pid):
 
 
 class Client(threading.Thread):
-    """Follows until told to end; counts what came."""
+    """Follows until asked to end; counts the events."""
 
     def __init__(self, server, path, bearer):
         super().__init__(daemon=True)

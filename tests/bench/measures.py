@@ -1,9 +1,7 @@
 """The measures of docs/notes/training.md, each a function that makes rows of the table.
 
-A row is (measure, bar, dtrun, PyTorch, runs). Ours and the peer's are taken in turn. PyTorch gets
-its best of eager and torch.compile: both are tried, the faster one is measured. What it compiles
-before its first step is not counted against it.
-"""
+A row is (measure, bar, dtrun, PyTorch, runs). dtrun and the peer are measured in turn. PyTorch is measured in the
+faster of eager and torch.compile. The time to compile before its first step is not counted. """
 
 import array
 import pathlib
@@ -23,7 +21,7 @@ CHAR_TARGET = 1.89
 
 
 class Settings:
-    """How much is run. quick: everything once over, in small; its figures mean nothing."""
+    """The number of runs and steps. quick: everything once with small sizes; its figures mean nothing."""
 
     def __init__(self, args):
         self.torch, self.text, self.quick = args.torch, args.shakespeare, args.quick
@@ -42,8 +40,8 @@ class Settings:
 
 
 def best_way(settings, dtypes, **options):
-    """The peer's fastest dtype and way, by a short run of each, and what each did. A way that does
-    not run is told and left out."""
+    """Returns the peer's fastest dtype and mode, from a short run of each, and the speed of each. A mode that does not
+    run is reported and left out."""
     tried = {}
     for dtype in dtypes:
         for way in ("eager", "compile"):
@@ -78,7 +76,7 @@ def first_step(settings):
 
 
 def char_run(settings, seed, precision):
-    """[(step, loss, seconds since the run started)] of the validations."""
+    """Returns [(step, loss, seconds since the run started)] of the validations."""
     steps = settings.char_steps
     run = launch("char-shakespeare.yaml", data__train=settings.text, seed=seed, precision=precision,
                  schedule__steps=steps, schedule__warmup_steps=steps // 20,
@@ -88,12 +86,12 @@ def char_run(settings, seed, precision):
 
 
 def reached(curve):
-    """Seconds to the first validation at the target; of the whole run where none is."""
+    """Returns the seconds to the first validation at the target, or of the whole run if there is none."""
     return next((seconds for _, loss, seconds in curve if loss <= CHAR_TARGET), curve[-1][2])
 
 
 def told(curves):
-    """Median seconds; of the last losses the median, the range, and how many reach the target."""
+    """Returns the median seconds, and for the last losses the median, the range, and how many reach the target."""
     losses = sorted(curve[-1][1] for curve in curves)
     hits = sum(min(loss for _, loss, _ in curve) <= CHAR_TARGET for curve in curves)
     return (f"{median(map(reached, curves)):.1f} s; loss {median(losses):.4f} ({losses[0]:.4f} to "
@@ -182,7 +180,7 @@ def gpt2(settings, precision, bar):
 
 
 def outside(settings, name, precision, share, count):
-    """What a run spends on data, logging and events, and what bench_step finds between ops."""
+    """Returns the time that a run spends on data, logging and events, and what bench_step finds between ops."""
     model = "char" if settings.quick else "124m"
     profile = output("bench_step", model, precision, 2, 2)
     between = float(re.search(r"outside ops.* ([0-9.]+)%", profile)[1])
@@ -200,7 +198,7 @@ def fp32(settings):
 
 
 def ranks(settings):
-    """The same sequences a step in every setting: two ranks take half of them each."""
+    """All settings train on the same sequences in a step: of two ranks each takes half."""
     half = settings.size["batch"] // 2
     two = {"ranks": 2, "threads": 1, "batch__sequences": half}
     wanted = {"one": {"threads": 2}, "ddp": {**two, "strategy": "ddp"},
@@ -219,7 +217,8 @@ def ranks(settings):
 
 
 def tensor(settings):
-    """The same sequences a step: two data ranks take half of them each, two ranks that divide layers all of them."""
+    """Both train on the same sequences in a step: each of two data ranks takes half, ranks that divide layers take
+    all."""
     batch, count = settings.size["batch"], settings.rounds
     wanted = {"ddp": {"strategy": "ddp", "batch__sequences": batch // 2},
               "tensor": {"tensor": 2, "batch__sequences": batch}}
@@ -251,7 +250,7 @@ def told_stall(stalls):
 
 
 def copy_seconds(count):
-    """Of one thread, at its best of three; in pieces that fit no cache."""
+    """One thread, best of three, with blocks that do not fit in a cache."""
     piece = 1 << 28
     source, target = bytearray(piece), bytearray(piece)
     taken = []
@@ -263,7 +262,7 @@ def copy_seconds(count):
 
 
 def save(settings):
-    """From one step's report to the next's: the snapshot is taken after the report of its step."""
+    """Measures from one step's report to the next, because the snapshot is taken after the report of its step."""
     ours, theirs = [], []
     accumulate = 8 if settings.quick else 1  # points have whole milliseconds
     for _ in range(settings.rounds):

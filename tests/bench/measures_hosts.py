@@ -1,4 +1,4 @@
-"""The measure of lines that hosts share: the same file decoded on one host of one core, and on two.
+"""Measures lines that hosts share: the same file is decoded on one host of one core, and on two.
 
 The hosts are those of tests/net/net.sh (network namespaces with a real sshd); the processes of each are bound to one
 core, so that the machine needs a core for each host.
@@ -68,7 +68,7 @@ def train(hosts, folder, steps):
 
 
 def decode(hosts, source, nodes):
-    """The seconds that the command takes, its result, and the seconds from the first rank to the last line."""
+    """Returns the seconds of the command, its result, and the seconds from the first rank to the last line."""
     output = pathlib.Path(hosts.net) / "launch" / "decoded"
     begun = time.monotonic()
     run = json.loads(hosts.dtrun("generate", "translation", "--input", source, "--output", output, "--force", "--beam", 4,
@@ -87,7 +87,7 @@ def lines_on_hosts(settings):
         few = folder / "few"
         few.write_text("one\ntwo\nten\nsix\n")
         one, two = ["host1"], ["host1", "host2"]
-        decode(hosts, few, two)  # engine and checkpoint go to the hosts
+        decode(hosts, few, two)  # the engine and the checkpoint are sent to the hosts
         seconds, outputs = {1: [], 2: []}, set()
         for _ in range(settings.rounds):
             for nodes in (one, two):

@@ -1,8 +1,6 @@
-"""The measures of models that people bring, beside transformers: training of Llama and translation, greedy decoding,
-translation with beam search.
-
-As measures.py has them: rows of (measure, bar, dtrun, PyTorch, runs), the peer at its best of eager and compiled.
-"""
+"""Measures models other than GPT-2, compared with transformers: training of Llama and translation, greedy decoding, and
+translation with beam search. Rows are as in measures.py: (measure, bar, dtrun, PyTorch, runs), with the peer in the
+faster of eager and compiled. """
 
 import array
 import os
@@ -37,7 +35,7 @@ def recipe(name, **fields):
 
 
 def best(settings, **options):
-    """The peer's best way of those that run, and what each did."""
+    """Returns the peer's fastest mode of those that run, and the speed of each."""
     tried = {}
     for way in ("eager", "compile")[: 1 if settings.quick else 2]:
         try:
@@ -77,7 +75,7 @@ def llama(settings, dtype, bar):
 
 
 def corpus(folder, vocab):
-    """Two sides of words by chance, of the lengths that peer_models.py has; each side's dictionary has all words."""
+    """Writes two sides of random words, with the lengths of peer_models.py; each side's dictionary has all words."""
     draw, words = random.Random(1), random.Random(3)
     lengths = [max(3, min(100, round(draw.lognormvariate(3.0, 0.5)))) for _ in range(6000)]
     for side in ("from", "to"):
@@ -110,13 +108,13 @@ def translation(settings, dtype="fp32"):
 
 
 def weights(size):
-    """How many a token's products read."""
+    """Number of weights that the products of a token read."""
     C, width = size["embed"], size["embed"] // size["heads"] * size["kv_heads"]
     return size["vocab"] * C + size["layers"] * (2 * C * C + 2 * C * width + 3 * C * size["ffn"])
 
 
 def decode(settings, dtype, batch, bar):
-    """Texts that grow side by side, each from a prompt of four tokens."""
+    """Texts that are generated together, each from a prompt of four tokens."""
     size, path = llama_recipe(settings, dtype, 1)
     run = launch(path, keep=True, checkpoint__every=1)["run"]
     prompts = pathlib.Path(os.environ["XDG_STATE_HOME"]) / "prompts"
@@ -146,13 +144,15 @@ def decode(settings, dtype, batch, bar):
 
 
 def step_weights(size):
-    """How many the products of a decoder's step read: self attention, queries and output of the other, perceptron, head."""
+    """Number of weights that the products of a decoder's step read: self attention, queries and output of cross
+    attention, perceptron, head."""
     C = size["embed"]
     return size["vocab"] * C + size["layers"] * (6 * C * C + 2 * C * size["ffn"])
 
 
 def beam(settings, dtype="fp32", beams=4, batch=16):
-    """Random sources of `tokens` tokens, translated with random weights; --past-end forces as many for each translation."""
+    """Translates random sources of `tokens` tokens with random weights; --past-end forces the same length for each
+    translation."""
     size = {**(SMALL_PAIRS if settings.quick else IWSLT), "tokens": 25, "batch": batch}
     folder = pathlib.Path(os.environ["XDG_STATE_HOME"]) / "beam"
     folder.mkdir(exist_ok=True)

@@ -1,7 +1,7 @@
-"""The measures of how soon a run starts and how soon its faults are named, beside torchrun with gloo.
+"""Measures how soon a run starts and how soon its faults are named, compared with torchrun with gloo.
 
 Both train the same small model with two ranks. The hosts are those of tests/net/net.sh (network namespaces with a real
-sshd), each with a core of its own; nothing of dtrun is there, PyTorch is. Torchrun and gloo keep their defaults.
+sshd), each with its own core. PyTorch is installed there, nothing of dtrun is. Torchrun and gloo keep their defaults.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ def own_environment():
 
 
 def recipe(steps):
-    """A model so small that its steps cost next to nothing; peer_ddp.py has the same."""
+    """A model so small that its steps cost almost nothing; peer_ddp.py has the same one."""
     sets = [f"schedule.steps={steps}", "schedule.warmup_steps=0", "log.every=1", "checkpoint.every=0", "evaluate.every=0",
             "evaluate.sequences=2", "model.layers=2", "model.heads=2", "model.embed=64", "batch.sequences=4", "batch.tokens=32"]
     return ["launch", ROOT / "examples" / "quickstart.yaml", *(word for one in sets for word in ("--set", one))]
@@ -45,7 +45,7 @@ def dtrun(env, *args):
 
 
 def our_start(env, *sets):
-    """Seconds to the first step, and of the command."""
+    """Returns the seconds to the first step, and of the whole command."""
     begun, asked = time.monotonic(), time.time()
     end = json.loads(dtrun(env, *recipe(STEPS), "--wait", "--json", *sets))
     taken = time.monotonic() - begun
@@ -54,7 +54,8 @@ def our_start(env, *sets):
 
 
 class Torchrun:
-    """One torchrun for each host, by ssh; without hosts, one here. Lines of all are put into `lines` as (host, line)."""
+    """Starts one torchrun on each host, by ssh; without hosts, one here. Puts all lines into `lines` as (host,
+    line)."""
 
     def __init__(self, python, hosts, steps):
         self.lines, self.begun = queue.Queue(), time.time()
@@ -63,7 +64,7 @@ class Torchrun:
         if hosts is None:
             commands, env = [[*torchrun, "--nproc_per_node", "2", *script]], None
         else:
-            script[0] = f"{hosts.net}/peer_ddp.py"  # this repository is not to be seen there
+            script[0] = f"{hosts.net}/peer_ddp.py"  # this repository must not be visible there
             pathlib.Path(script[0]).write_text(PEER.read_text())
             commands, env = [["ssh", f"host{node + 1}", "env", "GLOO_SOCKET_IFNAME=eth0", *torchrun, "--nnodes", "2", "--nproc_per_node", "1", "--node_rank",
                               str(node), "--master_addr", hosts.address, "--master_port", str(PORT), *script]
@@ -79,7 +80,7 @@ class Torchrun:
         self.lines.put((host, None))
 
     def first_step(self, seconds=300):
-        """When the last rank had made it."""
+        """Time at which the last rank made this step."""
         seen, at, told = 0, 0, []
         while seen < 2:
             try:
@@ -89,7 +90,7 @@ class Torchrun:
             if line is None:
                 raise Failed("torchrun ended: " + " ".join(told)[:400])
             told += [line] if NAMES.search(line) else []
-            found = re.findall(r"step 1 at ([0-9.]+)", line)  # both ranks write to one pipe, now and then in one line
+            found = re.findall(r"step 1 at ([0-9.]+)", line)  # both ranks write to one pipe, sometimes in one line
             seen, at = seen + len(found), max(at, *map(float, found), 0)
         return at
 
@@ -153,7 +154,7 @@ def startup(settings):
 # --- faults
 
 def ranks_on(hosts, host, what):
-    """The processes there whose command line has this word, the youngest last."""
+    """Returns the processes there whose command line has this word, the youngest last."""
     pids = subprocess.run([NET, "pids", hosts.net, host], check=True, capture_output=True, text=True).stdout.split()
     found = []
     for pid in map(int, pids):
@@ -167,7 +168,7 @@ def ranks_on(hosts, host, what):
 
 
 def harm(hosts, fault, pid):
-    """Returns when."""
+    """Causes the fault, and returns the time."""
     at = time.time()
     if fault == "cut":
         subprocess.run([NET, "cut", hosts.net, "host2"], check=True)
@@ -186,7 +187,7 @@ def heal(hosts, fault, pid):
 
 
 def ours_named(fault, most):
-    """Seconds until the history names the fault, and its words."""
+    """Returns the seconds until the history names the fault, and its message."""
     hosts = Hosts(2)
     try:
         run = json.loads(dtrun(hosts.env, *recipe(10**8), "--set", "nodes=[host1, host2]", "--set", "ranks=1", "--set",
@@ -203,7 +204,7 @@ def ours_named(fault, most):
             return None, ""
         finally:
             heal(hosts, fault, pid)
-            with contextlib.suppress(Failed):  # it has failed already
+            with contextlib.suppress(Failed):  # the run has failed already
                 dtrun(hosts.env, "stop", run, "--now")
     finally:
         hosts.down()
@@ -220,7 +221,7 @@ def await_(is_so, seconds, what):
 
 
 def theirs_named(python, fault, most):
-    """Seconds until the torchrun on host1 prints a line that names an error, and the line."""
+    """Returns the seconds until the torchrun on host1 prints a line that names an error, and the line."""
     hosts = Hosts(2)
     peer = Torchrun(python, hosts, 10**8)
     try:

@@ -1,12 +1,10 @@
 #!/usr/bin/python3
-"""How long a long run takes to open, in `dtrun top` on a terminal and in `dtrun show`; prints a table.
+"""Measures how long a long run takes to open, in `dtrun top` on a terminal and in `dtrun show`; prints a table.
 
     tests/bench/open_run.py [--build build/test] [--steps 400000] [--metrics 100] [--store FOLDER]
 
-Builds nothing: `cmake --build BUILD --target dtrun bench_store` first. The store is made in FOLDER, or a
-temporary one (32 bytes a point; where FOLDER has one, that is taken). Times are to the first whole frame, of
-the best of five.
-"""
+Builds nothing: `cmake --build BUILD --target dtrun bench_store` first. The store is made in FOLDER, or in a temporary
+one (32 bytes a point); a store in FOLDER is reused. Times are to the first complete frame, the best of five. """
 
 import argparse
 import os

@@ -14,7 +14,7 @@ from array import array
 
 
 def cut(text, count):
-    """As tokens_show does: parts of equal size, each up to the end of its line."""
+    """Cuts the text as tokens_show does: parts of equal size, each up to the end of its line."""
     parts, start = [], 0
     for i in range(1, count + 1):
         end = len(text)
@@ -34,7 +34,8 @@ def digest(lists):
 
 
 def from_sentencepiece(model, out):
-    """A tokenizer.json as Llama 2 has it: the pieces of a BPE model of sentencepiece, and the merges that make them."""
+    """Makes a tokenizer.json as that of Llama 2: the pieces of a BPE model of sentencepiece, and the merges that make
+    them."""
     import sentencepiece
 
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(model))
@@ -61,7 +62,7 @@ def from_sentencepiece(model, out):
 
 
 def learn(args):
-    """FILE.model and FILE.json, the same model for sentencepiece and for tokenizers."""
+    """Makes FILE.model and FILE.json, the same model for sentencepiece and for tokenizers."""
     import sentencepiece
 
     out = pathlib.Path(args.tokenizer)
@@ -101,7 +102,7 @@ def encode(args):
 
 
 def prepare(args):
-    """As Hugging Face's examples do: map over batches with several processes, then save."""
+    """Prepares the data as Hugging Face's examples do: map over batches with several processes, then save."""
     import datasets
     from tokenizers import Tokenizer
 

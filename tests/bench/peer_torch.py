@@ -5,15 +5,12 @@
         --batch 4 --dtype bf16 --threads 2
     peer_torch.py --mode train --data shakespeare.txt --threads 2
 
-speed  tokens/s, median over steps after warm-up (forward, backward, clip, AdamW), eager and
-       torch.compile; random tokens unless --data is given
-train  characters of a text, 90/10 split, warm-up and cosine; wall time without start-up and
-       compilation; curve: step, validation loss and seconds
-save   seconds of each step, one of which begins with an async_save of model and optimizer by
-       torch.distributed.checkpoint; the settings are those of speed, and the first step is not told
-
-peak_bytes is the process's: ask for one way, eager or compile, where it matters.
-"""
+speed  tokens/s, median over steps after warm-up (forward, backward, clip, AdamW), eager and torch.compile; random
+       tokens unless --data is given train  characters of a text, 90/10 split, warm-up and cosine; wall time without
+       start-up and compilation; curve: step, validation loss and seconds save   seconds of each step, one of which
+       begins with an async_save of model and optimizer by torch.distributed.checkpoint; the settings are those of
+       speed, and the first step is not reported peak_bytes is that of the process: choose one mode, eager or compile,
+       to measure it. """
 
 import argparse
 import json
@@ -83,7 +80,7 @@ class Block(torch.nn.Module):
 class Gpt(torch.nn.Module):
     def __init__(self, args, vocab):
         super().__init__()
-        # Rows that no token has are faster, and they change what is learnt: only for timing.
+        # Rows that belong to no token make the product faster, and change what is learnt: only for timing.
         rows = -(-vocab // 64) * 64 if args.mode != "train" else vocab
         self.wte = torch.nn.Embedding(rows, args.embed)
         self.wpe = torch.nn.Embedding(args.tokens, args.embed)
@@ -135,7 +132,7 @@ class Run:
 
 
 def read_data(args):
-    """(train, validation, vocab) of the text's characters, or of random tokens."""
+    """Returns (train, validation, vocab) of the text's characters, or of random tokens."""
     if not args.data:
         length = max(args.batch * args.tokens * 4, 1 << 16)
         stream = torch.randint(args.vocab, (length,))
@@ -194,7 +191,7 @@ def train(args, data, compiled):
 
     @torch.no_grad()
     def validation_loss():
-        """Every held-out token once, in windows beside each other."""
+        """Validates every held-out token once, in adjacent windows."""
         count, total = (len(held) - 1) // args.tokens, 0.0
         inputs = held[: count * args.tokens].view(count, -1)
         targets = held[1 : count * args.tokens + 1].view(count, -1)
@@ -205,7 +202,7 @@ def train(args, data, compiled):
         return total / count
 
     with run.autocast():
-        first = run.loss(*batch_of(stream, args))  # compiles
+        first = run.loss(*batch_of(stream, args))  # the first call compiles
     first.backward()
     run.adamw.zero_grad(set_to_none=True)
     curve, start = [], time.perf_counter()

@@ -1,4 +1,4 @@
-"""What the measures are made of: whole runs of dtrun, the peer, and the machine they share."""
+"""Shared code of the measures: whole runs of dtrun, the peer, and the machine they share."""
 
 import datetime
 import json
@@ -17,11 +17,11 @@ PEER_SECONDS = 420
 
 
 class Failed(Exception):
-    """A run of ours or of the peer did not end well; the text says why."""
+    """A run of dtrun or of the peer failed; the text has the reason."""
 
 
 def build(programs=PROGRAMS):
-    """The programs as people run them, and those that belong to the tests."""
+    """Builds the programs as people run them, and those that belong to the tests."""
     options = ["-G", "Ninja", "-DDT_TESTS=ON"]
     for command in (["cmake", "-S", ROOT, "-B", BUILD, *options],
                     ["cmake", "--build", BUILD, "--target", *programs]):
@@ -37,7 +37,7 @@ def output(program, *args):
 
 
 def why(done):
-    """What a program that failed says: with --json that is in its object, else on stderr."""
+    """Returns the error of a program that failed: with --json from its object, else from stderr."""
     try:
         end = json.loads(done.stdout)
         return end.get("reason") or end["error"]["message"]
@@ -46,9 +46,8 @@ def why(done):
 
 
 class PeakMemory(threading.Thread):
-    """The most that any rank of our runs has held resident (VmHWM), looked up while they live.
-
-    Ours are told from others' by the state folder in their command line or environment."""
+    """Watches the most memory that any rank of our runs has resident (VmHWM), while they run. Our ranks are recognised
+    by the state folder in their command line or environment."""
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -62,7 +61,7 @@ class PeakMemory(threading.Thread):
                 try:
                     self.look(process)
                 except OSError:
-                    pass  # it has ended
+                    pass  # the process has ended
 
     def look(self, process):
         if (process / "comm").read_text().strip() != "dtrun-engine":
@@ -74,9 +73,9 @@ class PeakMemory(threading.Thread):
 
 
 def launch(recipe, keep=False, **sets):
-    """A whole run: its final object, its points, seconds to the first step, a rank's memory.
+    """Makes a whole run. Returns its final object, its points, the seconds to the first step, and a rank's memory.
 
-    A key of `sets` is a path of the recipe with '__' for '.'. Checkpoints are deleted, unless told to keep them."""
+    A key of `sets` is a path of the recipe with '__' for '.'. Deletes the checkpoints unless asked to keep them."""
     args = [word for key, value in sets.items()
             for word in ("--set", f"{key.replace('__', '.')}={value}")]
     memory = PeakMemory()
@@ -101,12 +100,12 @@ def when(stamp):
 
 
 def values(run, name, skip=0):
-    """A metric's values, without the first `skip` points."""
+    """Returns a metric's values, without the first `skip` points."""
     return [point["value"] for point in run["points"] if point["name"] == name][skip:]
 
 
 def peer(python, script="peer_torch.py", **options):
-    """The peer's answer for the one way of running that is asked for: eager or compile."""
+    """Returns the peer's answer for one mode, eager or compile."""
     args = [word for key, value in options.items()
             for word in (f"--{key.replace('_', '-')}", str(value))]
     try:

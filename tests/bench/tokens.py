@@ -1,17 +1,16 @@
 #!/usr/bin/env python3
-"""Text into tokens, one thread and all threads: dtrun, the libraries `tokenizers` and `tiktoken`, in turn.
+"""Measures tokenizing on one thread and on all threads: dtrun and the libraries `tokenizers` and `tiktoken`, in turn.
 
     PYTHON tests/bench/tokens.py [--megabytes 100] [--rounds 5] [--only NAME]... [--text FILE] [--processor]
                                  [--jsonl 200]
 
-PYTHON has both libraries. The text is what this machine has of English: manuals without roff's macros, documentation, and
-whatever else below /usr/share and /usr/lib is mostly English, no file twice. The vocabularies are learned from it. All
-programs get the same documents of about 100 kB; what is compared with `dtrun` is the faster way of a library (one
-document after another or a batch; for one thread also a batch on one thread). The ids of all are compared.
-dtrun begins each round with an empty cache. --processor: time of the processor for one thread, on a busy machine.
-Text and vocabularies are kept in build/bench-release/tokens. bytes_one, bytes_many and prepare are in tokens_bytes.py,
-which needs sentencepiece and datasets too.
-"""
+PYTHON has both libraries. The text is the English text of this machine: manuals without roff's macros, documentation,
+and whatever else below /usr/share and /usr/lib is mostly English, no file twice. The vocabularies are learned from it.
+All programs get the same documents of about 100 kB. A library counts in its faster mode: one document after another, or
+a batch; for one thread also a batch on one thread. The ids of all are compared. dtrun starts each round with an empty
+cache. --processor: measure processor time for one thread, on a busy machine. Text and vocabularies are kept in
+build/bench-release/tokens. bytes_one, bytes_many and prepare are in tokens_bytes.py, which needs sentencepiece and
+datasets too. """
 
 import argparse
 import array
@@ -40,7 +39,7 @@ ROOTS = ["/usr/share/doc", "/usr/share/man/man*", "/usr/share/info", "/usr/share
 FREQUENT = re.compile(rb"\b(?:the|of|to|and|is|in|a|that|for|with)\b")
 DOCUMENT = 100_000
 
-# name: the split and size of a vocabulary to learn. The libraries take every tokenizer.json that has one.
+# name: the split and size of a vocabulary to learn. Both libraries support a tokenizer.json with any of these splits.
 Row = collections.namedtuple("Row", "split vocab peers")
 ROWS = {
     "gpt2": Row("gpt2", 50257, ("tokenizers", "tiktoken")),
@@ -54,7 +53,8 @@ GPT2 = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\
 
 
 def without_roff(data):
-    """The text of a manual: lines of macros lose the macro, comments go, escapes become what they show."""
+    """Returns the text of a manual: lines of macros lose the macro, comments are removed, escapes become what they
+    show."""
     lines = []
     for line in data.split(b"\n"):
         if line[:1] in (b".", b"'"):
@@ -68,7 +68,7 @@ def without_roff(data):
 
 
 def english(path, seen):
-    """The text of a file; None if it is not English, or if a file with this content has been there."""
+    """Returns the text of a file, or None if it is not English, or if a file with this content was read before."""
     try:
         data = path.read_bytes() if path.is_file() and path.stat().st_size < 1 << 26 else b""
         data = gzip.decompress(data) if path.suffix == ".gz" else data
@@ -108,7 +108,7 @@ def documents(text):
 
 
 def prepared(arguments):
-    """The file with the documents, each after its length."""
+    """Returns the file with the documents, each after its length."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     size = int(arguments.megabytes * 1e6)
     name = hashlib.sha1(f"{arguments.text} {size}".encode()).hexdigest()[:8]
@@ -173,8 +173,8 @@ def by_tiktoken(path, threads):
 
 
 def peer(name, path, texts_path, threads, ids):
-    """Prints for each way: seconds and processor seconds of all documents. 32 at a time, since a library's results are
-    large. Writes the ids as tokens_show does."""
+    """Prints for each mode: seconds and processor seconds of all documents. Encodes 32 at a time, because a library's
+    results are large. Writes the ids as tokens_show does."""
     texts = read_documents(pathlib.Path(texts_path))
     ways, ids_of = {"tokenizers": by_tokenizers, "tiktoken": by_tiktoken}[name](path, threads)
     for way, encode in ways.items():
@@ -212,7 +212,7 @@ def measure(name, row, arguments, text, texts):
     with open(texts, "rb") as source, open(mine, "wb") as ids:
         subprocess.run([runs.BUILD / "bin" / "tokens_show", path], stdin=source, stdout=ids, check=True)
     for threads in sorted({1, len(os.sched_getaffinity(0))}):
-        clock = 2 if threads == 1 and arguments.processor else 1  # [way or tokens, seconds, processor seconds]
+        clock = 2 if threads == 1 and arguments.processor else 1  # [mode or tokens, seconds, processor seconds]
         taken, equal = collections.defaultdict(list), True
         for _ in range(arguments.rounds):
             for line in runs.output("tokens_show", path, texts, threads, 1).splitlines():

@@ -2,7 +2,7 @@
 
 The texts are documentation, manuals, headers and scripts below /usr, in many languages. The peers are tokenizers,
 sentencepiece (the same model, learned by it) and datasets, in processes of their own (peer_tokens.py). Rates of one
-thread are by processor time, others by the clock; medians, of a peer of one round where it takes minutes."""
+thread are by processor time, the others by elapsed time. They are medians; a peer that takes minutes has one round."""
 
 import datetime
 import gzip
@@ -28,14 +28,14 @@ FOLDERS = ("share/doc", "share/man", "share/info", "include", "lib/python3", "li
 BINARY = (".so", ".a", ".pyc", ".png", ".pdf", ".js", ".css")
 HEADER = 1024  # bytes before the ids in a file of tokens
 MANY = 10000   # documents
-SPECIAL = ("<s>", "</s>", "<unk>")  # tokens that tokenizers finds in a text, and sentencepiece does not
+SPECIAL = ("<s>", "</s>", "<unk>")  # tokens that tokenizers finds in a text and sentencepiece does not
 
 
 # --- texts
 
 
 def system_texts(seed):
-    """The UTF-8 texts of a Debian system, in an order that the seed draws."""
+    """Returns the UTF-8 texts of a Debian system, in an order drawn from the seed."""
     files = [path for name in FOLDERS for path in sorted((pathlib.Path("/usr") / name).rglob("*"))
              if path.is_file() and not path.is_symlink() and path.suffix not in BINARY]
     random.Random(seed).shuffle(files)
@@ -61,7 +61,7 @@ def write_text(path, size, seed):
 
 
 def write_jsonl(path, size, seed):
-    """Begins again with the first file if the system has too little text."""
+    """Starts again with the first file if the system has too little text."""
     have = 0
     with open(path, "w", encoding="utf-8", newline="") as out:
         while have < size:
@@ -83,7 +83,7 @@ class Settings:
         FOLDER.mkdir(parents=True, exist_ok=True)
 
     def made(self, name, make):
-        """A file of the folder, made unless it is there."""
+        """Returns a file of the folder, and makes it if it does not exist."""
         path = FOLDER / name
         if not path.exists():
             make(path)
@@ -93,7 +93,7 @@ class Settings:
         return self.made(f"mixed-{self.size}.txt", lambda path: write_text(path, self.size, 1))
 
     def sample(self):
-        """What the models are learned from."""
+        """Returns the text that the models learn from."""
         return self.made(f"sample-{self.size}.txt", lambda path: write_text(path, min(self.size, 60_000_000), 2))
 
     def byte_tokenizer(self):
@@ -116,14 +116,15 @@ def theirs(what, **options):
 
 
 def write_documents(texts):
-    """As tokens_show reads them: each after its length."""
+    """Writes texts as tokens_show reads them: each after its length."""
     path = FOLDER / "bytes.documents"
     path.write_bytes(b"".join(struct.pack("<I", len(data)) + data for data in map(str.encode, texts)))
     return path
 
 
 def our_rates(settings, tokenizer, texts, size):
-    """MB a second of one thread, by processor time; of all threads, by the clock; and a digest of the ids."""
+    """Returns MB a second of one thread, by processor time, and of all threads, by elapsed time, and a digest of the
+    ids."""
     path, rates = write_documents(texts), []
     for threads, clock in ((1, 2), (settings.threads, 1)):
         lines = runs.output("tokens_show", tokenizer, path, threads, settings.rounds).splitlines()
@@ -137,7 +138,7 @@ def our_rates(settings, tokenizer, texts, size):
 
 
 def prepared(settings, tokenizer, text):
-    """Seconds of the clock and of the processor, the bytes written, and a digest of the ids, of `dtrun data prepare`."""
+    """Runs `dtrun data prepare`. Returns elapsed and processor seconds, the bytes written, and a digest of the ids."""
     cache = FOLDER / "cache"
     recipe = FOLDER / "recipe.yaml"
     recipe.write_text(f"model: {{layers: 2, heads: 2, embed: 64}}\nschedule: {{steps: 1}}\n"
@@ -162,7 +163,7 @@ def prepared(settings, tokenizer, text):
 
 
 def floor_seconds(settings, text, written):
-    """The time to read the text and to write so many bytes to the disk, with nothing in between."""
+    """Returns the time to read the text and to write this many bytes to the disk, with nothing in between."""
     times = []
     for _ in range(settings.rounds):
         begun = time.perf_counter()
@@ -187,7 +188,8 @@ def row(name, bar, ours, rates, notes):
 
 
 def byte_rows(settings, documents):
-    """Several documents are divided over the threads; one document, by `dtrun data prepare`, which writes files."""
+    """Several documents are divided over the threads. One document is measured with `dtrun data prepare`, which writes
+    files."""
     tokenizer, text = settings.byte_tokenizer(), settings.text()
     size, texts = text.stat().st_size, cut(text.read_bytes(), documents)
     one, all_threads, same = our_rates(settings, tokenizer, texts, size)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Seconds to send the folder of a command to a host: 10,000 files with 200 MB, then again after one file changed; and
-# the same with rsync, if both sides have it. A launch with an empty folder is what remains without the folder.
+# Measures the seconds to send the folder of a command to a host: 10,000 files with 200 MB, then again after one file
+# changed; and the same with rsync, if both sides have it. A launch with an empty folder shows what remains without the
+# folder.
 #
 #   DTRUN_BIN=build/release/bin bash tests/bench/workdir.sh [FILES [MB]]
 #

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# A grandchild that called setsid and emptied its environment, and whose agent is then killed, is
-# neither a descendant nor marked any more: the cgroup still holds it. Skipped where none is allowed.
+# A grandchild that called setsid and emptied its environment, and whose agent is then killed, is neither a descendant
+# nor marked. The cgroup still holds it. Skipped where no cgroup can be made.
 . "$(dirname "$0")/lib.sh"
 cgroups() { find /sys/fs/cgroup -maxdepth 12 -type d -name "dtrun-$1-*" 2>/dev/null; }
-sleepers() { # in the run's cgroup: their environment does not name this test
+sleepers() { # processes in the run's cgroup: their environment does not name this test
     local folder pid
     for folder in $(cgroups "$1"); do
         while read -r pid; do

@@ -1,7 +1,7 @@
-"""The memory of GPUs is back before a run is released, or `released` says what is held and where.
-The devices are a program called nvidia-smi, which prints what a file says."""
+"""The memory of GPUs is free again before a run is released, or `released` reports what is held and where. The devices
+are a program called nvidia-smi, which prints what a file says."""
 import os, threading, time
-os.environ['DTRUN_TEST_TIMES'] = '0.2'  # the proof ends after 4 s
+os.environ['DTRUN_TEST_TIMES'] = '0.2'  # the check for released memory ends after 4 s
 from agent_talk import Agent, check, figure
 
 SMI = '''#!/bin/sh
@@ -37,7 +37,7 @@ def answer(*used):
     return ''.join(f'{i}, GPU-{"abc"[i]}000, {u}\n' for i, u in enumerate(used))
 
 
-# held for a while after the ranks are gone: waited for
+# memory that is held for a while after the ranks are gone is waited for
 agent = gpu_agent(answer(100, 7, 3))
 agent.start(2, endless, device='cuda')
 agent.wait('metrics', step=1)
@@ -54,7 +54,7 @@ check(released['devices'] == [
     {'index': 2, 'baseline_bytes': 3 * MIB, 'used_bytes': 3 * MIB}], f'{released}')
 check(released['devices_note'] == '', f'{released}')
 
-# answers that are none, no such program, and a stop before the ranks are there
+# unreadable answers, no such program, and a stop before the ranks exist
 agent = gpu_agent('No devices were found\n')
 agent.start(1, {'FAKE_STEPS': '2'}, device='cuda')
 check("unexpected output of nvidia-smi: 'No devices" in agent.wait('released')['devices_note'], 'no word of it')
@@ -64,13 +64,13 @@ if not any(os.path.exists(f'{p}/nvidia-smi') for p in ('/usr/bin', '/bin')):
     check('no nvidia-smi' in agent.wait('released')['devices_note'], 'no word of it')
 agent = gpu_agent('')
 os.unlink(agent.answer)
-os.mkfifo(agent.answer)  # it never answers
+os.mkfifo(agent.answer)  # nvidia-smi never answers
 agent.start(1, {'FAKE_STEPS': '2'}, device='cuda')
 agent.send(command='stop', grace_seconds=30)
 agent.wait('released', 5, left=[])
 check(not any(e['event'] == 'started' for e in agent.seen), 'a rank was started after the stop')
 
-# held for good: said, within a bounded time
+# memory that is never released is reported, within a bounded time
 agent = gpu_agent(answer(100, 0, 0))
 agent.start(1, endless, device='cuda')
 agent.wait('metrics', step=1)

@@ -1,4 +1,4 @@
-"""A rank that hangs: the kernel's, the debugger's and its own words about it become an event."""
+"""A rank hangs: what the kernel, the debugger and the rank itself report about it becomes an event."""
 import os, shutil, signal, time
 from agent_talk import Agent, check
 
@@ -15,7 +15,7 @@ agent.start(2, {'FAKE_MODE': 'hang', 'FAKE_STEP_MS': '5', 'FAKE_STEP': '3', 'FAK
 pids = {agent.wait('started', rank=r)['rank']: agent.seen[-1]['pid'] for r in (0, 1)}
 agent.wait('log', rank=1, text='step 2')
 
-# one that waits for a collective, and says so; the other one has no event thread that answers
+# rank 1 waits for a collective, and reports it; the event thread of rank 0, which is stopped, does not answer
 os.kill(pids[0], signal.SIGSTOP)
 while state(pids[0]) != 'T':
     time.sleep(0.01)
@@ -28,7 +28,7 @@ stopped, hung = told[0], told[1]
 check(stopped['state'] == 'T' and stopped['state_words'] == 'stopped by a signal', f'{stopped}')
 check('does not run' in stopped['stack_note'], f'{stopped}')
 check(stopped['where'] is None and 'does not answer' in stopped['where_note'], f'{stopped}')
-check(hung['state'] in 'RS', f'{hung}')  # it polls
+check(hung['state'] in 'RS', f'{hung}')  # this rank polls
 check(hung['pid'] == pids[1] and hung['thread_count'] == 1, f'{hung}')
 check(hung['threads'][0]['name'] == 'fake_engine', f'{hung}')
 check(hung['where'] == {'step': 3, 'phase': 'train', 'collective': 'all_reduce comm/ddp #3, 25.0 MB',
@@ -36,7 +36,7 @@ check(hung['where'] == {'step': 3, 'phase': 'train', 'collective': 'all_reduce c
       f'{hung}')
 check(hung['cpu_seconds'] >= 0, f'{hung}')
 
-# every `alive` tells as much as the watchdog needs; not of a rank that a diagnosis may hold
+# every `alive` has all that the watchdog needs, except for a rank that a diagnosis may hold
 alive = agent.wait('alive')
 while len(alive['ranks']) < 2 or not alive['ranks'][1]['waiting']:
     alive = agent.wait('alive')
@@ -50,7 +50,7 @@ if shutil.which('gdb') or shutil.which('eu-stack'):
 else:
     check('neither eu-stack nor gdb' in hung['stack_note'], f'{hung}')
 
-# the ranks are as they were: one that was stopped still is, the other one ends when told
+# the ranks are unchanged: the stopped one is still stopped, the other one ends on request
 check(state(pids[0]) == 'T', 'rank 0 continues')
 agent.send(command='diagnose', rank=7)
 check('no such rank' in agent.wait('error')['message'], 'a rank that is not there is diagnosed')

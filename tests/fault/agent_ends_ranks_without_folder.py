@@ -1,5 +1,5 @@
-"""The home of a node was wiped under an attempt: what still runs of it is ended before the next one starts
-there. Where its folder is still there, its own agent is what ends it."""
+"""The home of a node was wiped during an attempt: processes that still run are ended before the next attempt starts
+there. If the attempt's folder still exists, its own agent ends them."""
 import os, shutil, tempfile, time
 os.environ['DTRUN_TEST_TIMES'] = '0.2'  # an agent without ranks and supervisor exits after 2 s
 from agent_talk import Agent, check
@@ -30,6 +30,6 @@ check(not any(lives(pid) for pid in pids), 'ranks of the first attempt live besi
 second.wait('released', left=[])
 second.send(command='bye')
 second.disconnect()
-while first.is_alive():  # it ends by itself: it has no ranks any more
+while first.is_alive():  # the agent exits by itself, because it has no ranks left
     time.sleep(0.05)
 shutil.rmtree(top)

@@ -1,4 +1,4 @@
-"""The agent's folder is for its owner alone: modes, links, other owners; ranks keep their umask."""
+"""Only the owner can use the agent's folder: modes, links, other owners; ranks keep their umask."""
 import os, stat, subprocess, sys, tempfile
 from agent_talk import Agent, BIN, check
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# kill -9 of the agent: no rank outlives it, the run fails and says why.
+# kill -9 of the agent: no rank outlives it, and the run fails with the reason.
 . "$(dirname "$0")/lib.sh"
 FAKE_MODE=grandchild FAKE_STEPS=100000 "$driver" launch one 2
 await 20 has_step one 3
@@ -20,8 +20,8 @@ end_is two finished 0
 is points "$(get two points)" 200
 await 10 nothing_left
 
-# one that hangs for good is replaced, and its ranks do not live on
-export DTRUN_TEST_TIMES=0.25 # an agent that is silent for 5 s in a stop hangs
+# an agent that hangs for good is replaced, and its ranks end
+export DTRUN_TEST_TIMES=0.25 # an agent that is silent for 5 s during a stop counts as hung
 FAKE_MODE=stubborn FAKE_STEPS=100000 "$driver" launch three 2
 await 20 has_step three 3
 kill -STOP "$(processes "dtrun-agent serve .*/three/")"

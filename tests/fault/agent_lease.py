@@ -1,6 +1,5 @@
-"""failure.launcher_lost on the node: ranks that nobody supervises save and end, and not sooner. An
-agent without ranks and supervisor leaves, but for one that is held there, and for a connection that
-has ended none is started."""
+"""failure.launcher_lost on the node: ranks without a supervisor save and end, but not too early. An agent without ranks
+and supervisor exits, except where it is held; no agent is started for a connection that has ended."""
 import os, socket, subprocess, time
 os.environ['DTRUN_TEST_TIMES'] = '0.2'  # an agent without ranks and supervisor exits after 2 s
 from agent_talk import BIN, Agent, check
@@ -8,26 +7,26 @@ from agent_talk import BIN, Agent, check
 LEASE = 2
 endless = {'FAKE_STEP_MS': '20', 'FAKE_STEPS': '1000000'}
 
-# one that is left before it got a plan; looked at again in the end
+# an agent that is abandoned before it got a plan; checked again at the end
 left_alone = Agent()
 left_alone.connect()
 left_alone.disconnect()
 
-# one that no connection started, and that none could start as it was
+# an agent that no connection started, in a state in which none could start it
 held = Agent()
 os.mkdir(held.folder, 0o700)
 serving = subprocess.Popen([BIN + '/dtrun-agent', 'serve', held.folder], stdin=subprocess.DEVNULL)
 
-# a command that comes when nobody waits for it any more, as one that a cut network held back
+# a command that arrives when nobody waits for it any more, like one that a cut network delayed
 late = Agent()
-ours, theirs = socket.socketpair()  # what sshd gives to a command
+ours, theirs = socket.socketpair()  # standard input and output as sshd provides them to a command
 ours.close()
 done = subprocess.run([BIN + '/dtrun-agent', 'connect', late.folder, '--start'], stdin=theirs,
                       capture_output=True, text=True)
 check(done.returncode == 3 and 'the caller is gone' in done.stderr, f'it says {done}')
 check(not os.path.exists(late.folder), 'it makes a folder')
 
-# a supervisor that answers, gone for good
+# a supervisor that answers, and then is gone for good
 agent = Agent()
 agent.connect()
 agent.start(2, endless, launcher_lost_seconds=LEASE)
@@ -48,7 +47,7 @@ agent.wait('released', left=[])
 agent.send(command='bye')
 agent.disconnect()
 
-# one whose connection looks whole, and that says nothing
+# a supervisor whose connection looks intact, but that sends nothing
 mute = Agent()
 mute.connect()
 mute.answers_alive = False

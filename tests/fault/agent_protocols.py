@@ -1,5 +1,5 @@
-"""An agent refuses a supervisor of another protocol and states its own; the first line of its journal has the
-version of the journal."""
+"""An agent refuses a supervisor with another protocol version and reports its own; the first line of its journal has
+the version of the journal."""
 import json
 from agent_talk import Agent, check
 

@@ -1,4 +1,4 @@
-"""How a rank died is said in words, and what the kernel says about it is kept."""
+"""The agent reports in words how a rank died, and keeps the kernel's message about it."""
 import os, signal, time
 from agent_talk import Agent, check
 
@@ -30,7 +30,7 @@ try:  # (the kernel's log has the process ids of the outermost namespace)
     pause = int(open('/proc/sys/kernel/printk_ratelimit').read())
 except OSError:
     logged = False
-# The kernel says no more than ten such things in five seconds, to whomever they happen.
+# The kernel logs at most ten such deaths in five seconds, over all processes.
 for tries_left in (3, 2, 1, 0):
     exited, pid = death({'FAKE_MODE': 'fault'})
     check(exited['words'].startswith('killed by signal 11 (SIGSEGV, Segmentation fault)'), f'{exited}')

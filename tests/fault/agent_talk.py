@@ -1,5 +1,5 @@
-"""What the tests share that speak the agent's protocol themselves: one agent in a folder of its own,
-with fake_engine as its ranks. Nothing of it is left when the test ends, however it ends."""
+"""Shared code of the tests that speak the agent's protocol themselves: one agent in a separate folder, with fake_engine
+as its ranks. No process is left when the test ends, however it ends."""
 import atexit, json, os, queue, shutil, signal, subprocess, sys, tempfile, threading, time
 
 BIN = os.environ['DTRUN_BIN']
@@ -11,7 +11,7 @@ def fail(text):
 
 
 def figure(number, what, limit, seen):
-    """As in lib.sh: what was measured, for ten.sh."""
+    """Records a measured figure for ten.sh, as lib.sh does."""
     print(f'{what}: {seen} (limit {limit})')
     if os.environ.get('FAULT_FIGURES'):
         with open(os.environ['FAULT_FIGURES'], 'a') as file:
@@ -54,7 +54,7 @@ class Agent:
     @staticmethod
     def _read(bridge, lines):
         for line in bridge.stdout:
-            if line.endswith('\n'):  # else its agent died while it wrote it
+            if line.endswith('\n'):  # otherwise its agent died while it wrote the line
                 lines.put(json.loads(line))
         lines.put(None)
 
@@ -73,7 +73,7 @@ class Agent:
                   environment=dict(environment), **more)
 
     def hear(self, seconds):
-        """The next event, None where the connection has ended."""
+        """Returns the next event, or None if the connection has ended."""
         try:
             event = self.lines.get(timeout=seconds)
         except queue.Empty:
@@ -81,14 +81,14 @@ class Agent:
         if event is not None:
             self.seen.append(event)
             if 'sequence' in event:
-                # A jump is the first line of an agent that continued another's journal.
+                # A jump is the first line that an agent writes when it continues another agent's journal.
                 follows = event['sequence'] == self.next or event.get('after', -2) + 1 == self.next
                 check(follows or self.next is None, f'event {event} is not number {self.next}')
                 self.next = event['sequence'] + 1
         return event
 
     def wait(self, kind, seconds=20, **fields):
-        """Until an event has these fields; a rendezvous of all ranks is answered meanwhile."""
+        """Returns the first event with these fields; answers the rendezvous of all ranks meanwhile."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             event = self.hear(seconds)
@@ -114,7 +114,7 @@ class Agent:
     def is_alive(self):
         try:
             with open(f'/proc/{self.pid}/stat') as file:
-                return file.read().rpartition(')')[2].split()[0] != 'Z'  # nobody may bury it
+                return file.read().rpartition(')')[2].split()[0] != 'Z'  # a zombie is dead, too
         except OSError:
             return False
 

@@ -1,4 +1,4 @@
-"""What is acknowledged is given back to the disk, and an agent that is restarted continues from there."""
+"""Acknowledged events are removed from the journal, and a restarted agent continues from there."""
 import os, signal
 from agent_talk import Agent, check
 
@@ -18,7 +18,7 @@ print(f'journal: {size} bytes long, {held} on the disk')
 check(size > 4 << 20 and held < size / 2, f'{held} of {size} bytes are still on the disk')
 agent.send(command='ack', sequence=agent.next)
 os.kill(agent.pid, signal.SIGKILL)
-while agent.hear(20) is not None:  # what was sent before it died
+while agent.hear(20) is not None:  # events that were sent before the agent died
     pass
 agent.bridge = None
 hello = agent.connect()
@@ -26,7 +26,7 @@ check(hello['acknowledged'] > 0, f'{hello}')
 agent.wait('exited', 30, reason='agent_lost')
 agent.wait('released', left=[])
 check(sum(e['event'] == 'exited' for e in agent.seen) == 1, 'it died twice')
-# Who has forgotten all gets what is still there: the beginning, and what was not acknowledged.
+# A supervisor that has forgotten everything gets what still exists: the beginning, and the unacknowledged events.
 agent.send(command='attach', protocol=1, run='talk', attempt=1, **{'from': 0})
 agent.next = 0
 agent.wait('started')

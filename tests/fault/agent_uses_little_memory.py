@@ -1,4 +1,4 @@
-"""What the agent costs a node: < 5 MB resident, with ranks that talk; how soon it serves is printed."""
+"""The agent's cost on a node: < 5 MB resident while ranks report; prints how soon it serves."""
 import subprocess, time
 from agent_talk import Agent, BIN, check
 

@@ -1,5 +1,5 @@
-"""What ranks run from stays in a cache that several machines share, though the one that prunes cannot
-see their processes: here both are in process namespaces of their own. It goes when they have ended."""
+"""Files that ranks run from stay in a cache that several machines share, although the machine that prunes cannot see
+their processes: here each is in a separate process namespace. The files are removed when the ranks have ended."""
 import os, re, shutil, subprocess, sys, time
 import agent_talk
 from agent_talk import BIN, Agent, check
@@ -16,7 +16,7 @@ os.makedirs(used['bundles/bbbb'] + '/bin')
 os.makedirs(used['data/cccc'])
 os.makedirs(cache + '/agents')
 shutil.copy(BIN + '/dtrun-agent', used['agents/aaaa'])
-shutil.copy(BIN + '/dtrun-agent', cache + '/agents/ffff')  # another machine's
+shutil.copy(BIN + '/dtrun-agent', cache + '/agents/ffff')  # a file of another machine
 shutil.copy(BIN + '/fake_engine', used['bundles/bbbb'] + '/bin/dtrun-engine')
 open(used['data/cccc'] + '/corpus.txt', 'w').close()
 
@@ -49,7 +49,7 @@ agent_talk.subprocess.Popen = usual
 left = prune('1111')
 check(left == list(used), f'of what is in use only {left} is left')
 
-# A mark that its agent did not take away is believed for a week
+# A mark that its agent did not remove counts for a week
 marks = os.listdir(cache + '/uses')
 check(len(marks) == 3, f'the marks are {marks}')
 stale = f'{cache}/uses/bundles-dddd.elsewhere.abcdef'
@@ -61,7 +61,7 @@ os.utime(stale, (time.time() - 8 * 86400,) * 2)
 check('bundles/dddd' not in prune('3333'), 'a bundle with a mark of last week stays')
 check(not os.path.exists(stale), 'a mark of last week stays')
 
-# Two machines can have one host name: a mark of another boot is believed while its user refreshes it
+# Two machines can have the same host name: a mark of another boot counts while its user refreshes it
 host = re.sub('[/.]', '_', os.uname().nodename)
 stale = f'{cache}/uses/bundles-dddd.{host}.abcdef'
 os.mkdir(used['bundles/dddd'])

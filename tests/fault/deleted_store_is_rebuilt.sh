@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The history is deleted, or replaced by an empty one, while a run is supervised: it is noticed, the run's
-# rows are in the store that is there now, no point is missing, and the run continues.
+# The history is deleted, or replaced by an empty one, while a run is supervised: the supervisor notices, the run's rows
+# are in the new store, no point is missing, and the run continues.
 . "$(dirname "$0")/lib.sh"
 export DTRUN_TEST_TIMES=0.25 # a supervisor whose session failed tries again after 1.25 s
 database=$XDG_STATE_HOME/dtrun/store.db
@@ -13,7 +13,7 @@ for how in deleted replaced; do
     FAKE_UNTIL=$XDG_STATE_HOME/$how FAKE_STEPS=200 FAKE_STEP_MS=10 "$driver" launch $how 2
     await 20 has_step $how 5
     rm "$database" "$database"-*
-    [ $how = deleted ] || "$DTRUN_BIN/dtrun" list >/dev/null # which makes a new one
+    [ $how = deleted ] || "$DTRUN_BIN/dtrun" list >/dev/null # this command makes a new store
     is_known() { "$driver" get $how state >/dev/null 2>&1; }
     await 40 is_known
     touch "$XDG_STATE_HOME/$how"

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# A run that fails is started again: how often, of what, and that no restart is lost or doubled.
+# A failed run is restarted: how often, after which failures, and no restart is lost or doubled.
 #
 #   failed_runs_restart.sh [RUN...]   kills the supervisor while attempts of these runs end and begin
 #                                     (default: one run)
 . "$(dirname "$0")/lib.sh"
 export FAULT_RESTARTS=3
 
-# once: a rank is killed, the second attempt ends the run
+# once: a rank is killed, and the second attempt finishes the run
 FAKE_STEPS=60 FAKE_MODE=abort FAKE_STEP=20 FAKE_RANK=1 FAKE_ATTEMPTS=1 "$driver" launch once 2
 end_is once finished 0
 is attempt "$(get once attempt)" 2
@@ -18,14 +18,14 @@ like "what logs say of the restart" "$("$DTRUN_BIN/dtrun" logs once)" "$why"
 like "what show says of the restart" "$("$DTRUN_BIN/dtrun" show once)" "*1  failed*signal 6 (SIGABRT)*"
 await 10 nothing_left
 
-# again and again, with no checkpoint to show for it: given up
+# again and again without a new checkpoint: the run is given up
 FAKE_MODE=abort FAKE_RANK=1 FAKE_STEPS=100000 "$driver" launch never 2
 end_is never failed 1
 is attempt "$(get never attempt)" 4
 is reason "$(get never reason)" "rank 1 on localhost was killed by signal 6 (SIGABRT); given up after 3 restarts without a new checkpoint"
 await 10 nothing_left
 
-# what is the same the next time is not tried again: a recipe or a divergence, a stop
+# what would fail again is not retried: a recipe error, a divergence, a stop
 FAKE_MODE=crash FAKE_STATUS=recipe "$driver" launch wrong 2
 end_is wrong failed 1
 is attempt "$(get wrong attempt)" 1
@@ -36,7 +36,7 @@ end_is stopped stopped 4
 is attempt "$(get stopped attempt)" 1
 await 10 nothing_left
 
-# kill -9 of the supervisor while attempts end and begin: as many attempts as without
+# kill -9 of the supervisor while attempts end and begin: the number of attempts is the same as without
 export FAKE_STEPS=60 FAKE_MODE=abort FAKE_STEP=10 FAKE_ATTEMPTS=3
 [ $# -gt 0 ] || set -- one
 for run; do
@@ -45,7 +45,7 @@ for run; do
     while ! has_ended $run; do
         sleep "0.$(printf %03d $((RANDOM % 150)))"
         for pid in $(processes "supervise $run"); do
-            [ $kills -lt 50 ] || break # a slow machine's would never come to anything
+            [ $kills -lt 50 ] || break # a slow machine would never finish
             kill -9 "$pid" 2>/dev/null && kills=$((kills + 1))
         done
         "$driver" ensure $run

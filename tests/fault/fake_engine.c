@@ -1,6 +1,7 @@
-/* fake_engine: a tiny program that speaks the engine's channel, for the tests of who supervises it.
+/* fake_engine: a tiny program that speaks the engine's channel, for the tests of agents and
+ * supervisors.
  *
- * Called as the engine is: `fake_engine train --plan FILE`. What it does is in the environment:
+ * Called as the engine is: `fake_engine train --plan FILE`. The environment sets what it does:
  *   FAKE_STEPS, FAKE_STEP_MS   how long it trains
  *   FAKE_UNTIL                 a file: no rank makes its last step before it exists
  *   FAKE_MODE                  ok | crash (exit 1 with `failed`) | abort | fault | stubborn
@@ -11,7 +12,7 @@
  *   FAKE_ESCAPE                the grandchild takes the agent's mark out of its environment;
  *                              all: it empties it
  *   FAKE_RANK, FAKE_STEP       the rank and the step of crash, abort, hang, spin and slow
- *   FAKE_ATTEMPTS              they happen in so many attempts; default: in all
+ *   FAKE_ATTEMPTS              number of attempts in which they happen; default: all
  *   FAKE_STATUS                what crash says of itself (io)
  */
 #include <errno.h>
@@ -64,7 +65,7 @@ static void say(const char *text)
     while (length > 0) {
         ssize_t put = write(channel(), text, length);
         if (put < 0 && errno != EINTR)
-            _exit(1); /* nobody supervises us */
+            _exit(1); /* no agent supervises this rank */
         if (put > 0) {
             text += put;
             length -= (size_t)put;
@@ -72,7 +73,7 @@ static void say(const char *text)
     }
 }
 
-/* Reads one line of the channel; false at its end. */
+/* Reads one line of the channel. Returns false at its end. */
 static int hear(char *out, size_t size)
 {
     size_t length = 0;
@@ -91,7 +92,7 @@ static int hear(char *out, size_t size)
     return 1;
 }
 
-static long progress; /* that the engine tells */
+static long progress; /* status that the engine reports */
 
 static void answer(long step)
 {
@@ -119,7 +120,7 @@ static void wait_ms(long step, long ms)
         answer(step);
 }
 
-/* As the engine's event thread does: what hangs is asked, and answers. */
+/* Answers as the engine's event thread does, also for a rank that hangs. */
 static void hang(long step)
 {
     static char line[1 << 12];
@@ -146,9 +147,9 @@ static void grandchild(void)
     if (fork() != 0)
         _exit(0);
     if (getenv("FAKE_ESCAPE") != NULL)
-        unsetenv("DTRUN_NODE_DIR"); /* found as a descendant only */
+        unsetenv("DTRUN_NODE_DIR"); /* found only as a descendant */
     if (is_escape("all"))
-        clearenv(); /* and not even that once its agent is gone */
+        clearenv(); /* and after its agent is gone not even as that */
     execl("/bin/sleep", "sleep", "600", (char *)NULL);
     _exit(1);
 }
@@ -207,7 +208,7 @@ int main(int argc, char **argv)
     snprintf(line, sizeof(line),
              "{\"event\":\"rendezvous\",\"name\":\"gloo\",\"value\":\"%02lx\"}\n", rank);
     say(line);
-    do /* it may be asked where it is before all have met */
+    do /* may be asked for its position before all ranks have met */
         if (!hear(line, sizeof(line)))
             return 1;
     while (strstr(line, "\"rendezvous\"") == NULL);

@@ -1,5 +1,5 @@
-/* fault_driver: launches and asks about runs through the libraries alone, for the tests of agent
- * and supervisor. The recipe trains nothing: DTRUN_ENGINE is set to fake_engine.
+/* fault_driver: launches runs and asks about them through the libraries only, for the tests of
+ * agent and supervisor. The recipe trains nothing: DTRUN_ENGINE is set to fake_engine.
  *
  *   fault_driver launch ID RANKS [NODES]   makes the run and starts its supervisor; nodes are
  *                                          this machine, several times
@@ -108,8 +108,8 @@ static dt_status launch(dt_store *store, const char *run, int64_t ranks, int64_t
 
     DT_TRY(make_plan(&plan, run, ranks, nodes, arena, err));
     DT_TRY(write_plan(&plan, arena, err));
-    DT_TRY(dt_supervisor_keep_environment(run, "",
-                                          err)); /* first: whoever sees the row may start one */
+    DT_TRY(dt_supervisor_keep_environment(
+        run, "", err)); /* first: another process may start one as soon as it sees the row */
     DT_TRY(dt_store_run_add(store, &row, err));
     DT_TRY(dt_supervisor_start(run, err));
 out:

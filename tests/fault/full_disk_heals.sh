@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The disk is full while ranks train: they continue, and when there is room nothing is missing but
-# output that was dropped and counted.
+# The disk is full while ranks train: they continue, and once there is space nothing is missing except output that was
+# dropped and counted.
 . "$(dirname "$0")/lib.sh"
 disk=$XDG_STATE_HOME/dtrun
 mkdir "$disk"
@@ -13,7 +13,7 @@ clean_more() { umount -l "$disk" || true; }
 FAKE_STEPS=120 FAKE_STEP_MS=10 FAKE_MODE=flood "$driver" launch one 2
 is_full() { [ "$(df --output=avail "$disk" | tail -n 1)" -lt 64 ]; }
 await 30 is_full
-sleep 1 # the ranks make steps and talk, and neither agent nor supervisor can write
+sleep 1 # the ranks make steps and print, and neither agent nor supervisor can write
 [ "$(processes fake_engine | wc -l)" -gt 0 ] || has_ended one || fail "the ranks are gone"
 mount -o remount,size=600m "$disk"
 await 60 has_ended one

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# A rank that makes no step: seen after failure.hang_seconds, told which, killed, started again;
-# given up where it hangs again and again.
+# A rank makes no step: this is noticed after failure.hang_seconds, the rank is named and killed, and the run restarts.
+# A run that hangs repeatedly is given up.
 . "$(dirname "$0")/lib.sh"
 export FAULT_RESTARTS=3 FAULT_HANG_SECONDS=2
-[ -n "${FAULT_FULL:-}" ] || export DTRUN_TEST_TIMES=0.25 FAULT_HANG_SECONDS=1 # a heartbeat each half a second
+[ -n "${FAULT_FULL:-}" ] || export DTRUN_TEST_TIMES=0.25 FAULT_HANG_SECONDS=1 # a heartbeat every half second
 hung() { # run [kind]
     python3 - "$runs/$1/../../store.db" "$1" "${2:-hung}" <<'PY'
 import json, sqlite3, sys
@@ -35,7 +35,7 @@ figure 8 "a rank that hangs in every attempt: given up after so many restarts" 3
 like reason "$(get ever reason)" "no step for * s while training: rank 0 on localhost waits in all_reduce*; given up after 3 restarts without a new checkpoint"
 await 10 nothing_left
 
-# a loop without an end
+# an endless loop
 FAULT_HANG_SECONDS=1 FAKE_MODE=spin FAKE_RANK=0 FAKE_ATTEMPTS=1 "$driver" launch loop 1
 await 150 has_ended loop
 end_is loop finished 0
@@ -43,14 +43,14 @@ is attempt "$(get loop attempt)" 2
 like "what is said" "$(hung loop)" "no step for * s while training: rank 0 on localhost * and used * s of processor time without advancing"
 await 10 nothing_left
 
-# a step far longer than all before it, whose engine says that it gets on
+# a step far longer than all before, while its engine reports progress
 FAKE_MODE=slow FAKE_PIECES=40 "$driver" launch long 1
 await 60 has_ended long
 end_is long finished 0
 is attempt "$(get long attempt)" 1
 like "what is said" "$(hung long slow)" "no step for * s while training: slow, not hung: rank 0 on localhost *"
 
-# a supervisor that is halted for longer than any step may take hears what waited for it
+# a supervisor that is halted for longer than any step may take then reads the events that waited for it
 FAULT_HANG_SECONDS=2 FAKE_STEPS=800 "$driver" launch halted 1
 await 20 has_step halted 5
 supervisor=$(processes 'supervise halted')
@@ -61,7 +61,7 @@ end_is halted finished 0
 is attempt "$(get halted attempt)" 1
 is "what is said" "$(hung halted)$(hung halted slow)" ""
 
-# one that is slow from the beginning, and one that stopped for a moment, do not hang
+# a rank that is slow from the beginning, and one that stopped for a moment, do not hang
 FAULT_HANG_SECONDS=1 FAKE_STEPS=8 FAKE_STEP_MS=500 "$driver" launch slow 1
 await 20 has_step slow 3
 rank=$(get slow pids)

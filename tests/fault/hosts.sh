@@ -1,6 +1,6 @@
-# What the fault tests over real sshd share, beyond lib.sh: two hosts of tests/net, a recipe of two
-# ranks on each, and the real engine. $state is the state folder; it is this machine's disk, which
-# the hosts see too. The learning rate is constant: runs of different lengths have the same losses.
+# Shared code of the fault tests over real sshd, in addition to lib.sh: two hosts of tests/net, a recipe of two ranks on
+# each, and the real engine. $state is the state folder on this machine's disk, which the hosts see too. The learning
+# rate is constant: runs of different lengths have the same losses.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 real_engine
 net_sh=$(cd "$(dirname "${BASH_SOURCE[0]}")/../net" && pwd)/net.sh
@@ -23,19 +23,19 @@ log: {every: 1}
 grace_seconds: 2
 YAML
 
-apart() { [ "$net_kind" = namespace ]; } # hosts that can be cut off, and whose processes are told
+apart() { [ "$net_kind" = namespace ]; } # hosts that can be cut off, and whose processes can be found
 launch() { # name options...: sets id
     id=$("$dtrun" launch --detach --json "$state/tiny.yaml" --set "name=$1" "${@:2}" |
         python3 -c "import json, sys; print(json.load(sys.stdin)['run'])")
 }
-has_saved() { [[ $("$dtrun" checkpoints "$1" --json) == *'"step"'* ]]; } # as often as the disk can
-pid_of() { # run rank: the number here of the process that is this rank, on its host
+has_saved() { [[ $("$dtrun" checkpoints "$1" --json) == *'"step"'* ]]; } # as often as the disk allows
+pid_of() { # run rank: the process id on this machine of this rank, on its host
     local node pid
     read -r node pid <<<"$(value "$1" "*[(n['host'], r['pid']) for n in o['nodes'] for r in n['ranks'] if r['rank'] == $2][0]")"
     "$net_sh" pid "$net" "$node" "$pid"
 }
 
-# pids of what runs for the run with this id, on all hosts, that matches the pattern
+# pids, on all hosts, of the processes of the run with this id that match the pattern
 there() { # id pattern
     local file pid
     for file in $(grep -lsF "$1" /proc/[0-9]*/cmdline); do
@@ -47,7 +47,7 @@ there() { # id pattern
 none_there() { [ -z "$(there "$1" "dtrun-engine\|dtrun-agent serve")" ]; }
 no_ranks() { [ -z "$(there "$1" dtrun-engine)" ]; }
 
-# Every step once, from the first on, with the bits of the run `golden` as far as both go.
+# Every step once, from the first one, with the same bits as the run `golden` as far as both go.
 whole() { # run [steps]
     local steps both
     losses "$1" >"$state/losses"

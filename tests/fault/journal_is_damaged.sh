@@ -119,12 +119,12 @@ for place in head tail; do
 done
 
 # The history is replaced by an older copy, as after a power loss or from a backup: events that the agent
-# has discarded since are lost, and reported; the run continues, and is not restarted.
+# has discarded since are lost, and reported; the run continues without a restart.
 FAKE_MODE=flood FAKE_STEPS=100000 FAKE_STEP_MS=20 "$driver" launch older 1
 await 20 has_step older 3
 copy_store "$database" "$XDG_STATE_HOME/older.db"
 stored=$(store "SELECT acknowledged FROM nodes n JOIN runs r USING (run) WHERE r.id = 'older'")
-has_trimmed() { # beyond what the copy has
+has_trimmed() { # later than the copy
     [ "$(cut -d' ' -f3 "$runs/older/attempt-1/node-0/journal.jsonl.trim")" -gt "$stored" ] 2>/dev/null
 }
 await 150 has_trimmed

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Nobody may sign in to a node for a while, and the connections that stood are gone: its ranks train
-# on, and so does the run, which says that the node is not reachable. A restart that falls into such
-# a time waits for its end; a stop says what it could not ask.
+# Logins to a node are refused for a while, and the existing connections are gone: the ranks and the run continue, and
+# the run reports that the node is not reachable. A restart during this time waits; a stop reports which node it could
+# not ask.
 [ -n "${FAULT_FULL:-}" ] || export DTRUN_TEST_TIMES=0.5 # a node without a sign of life is lost after 8 s
 . "$(dirname "$0")/hosts.sh"
 if ! apart; then
@@ -10,7 +10,7 @@ if ! apart; then
 fi
 withdrawn=$(scaled 30)
 
-connections() { # host: its sshd but the first
+connections() { # host: its sshd processes except the first
     local pid
     for pid in $("$net_sh" pids "$net" "$1"); do
         tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline" | grep -q '^sshd: ' && [ "$pid" != "$(<"$net/$1/sshd.pid")" ] &&
@@ -26,7 +26,7 @@ give_back() { mv "$net/$1/away" "$net/$1/authorized_keys"; }
 node_state() { value "$1" "[n['state'] for n in o['nodes'] if n['host'] == '$2'][0]"; }
 node_is() { [[ $(node_state "$1" "$2") == $3 ]]; }
 
-# While it trains: a node that has the metrics, then one that has not
+# During training: a node that sends the metrics, then one that does not
 launch golden
 await 120 past golden 600
 "$dtrun" stop golden >/dev/null
@@ -51,7 +51,7 @@ for host in host1 host2; do
 done
 is "attempt of key" "$(value key "o['attempt']")" 1
 
-# A rank dies meanwhile: the next attempt waits until the node lets us in again
+# A rank dies meanwhile: the next attempt waits until the node accepts logins again
 await 60 has_saved key
 withdraw host2
 kill -9 "$(pid_of key 0)"
@@ -65,7 +65,7 @@ step=$(value key "o['step']")
 await 90 past key $((step + 50))
 is "attempt of key" "$(value key "o['attempt']")" 2
 
-# ... and until its login shell runs commands again, which a first attempt would take for good
+# ... and until its login shell runs commands again; for a first attempt this is a final error
 case $(getent passwd "$(id -u)") in
 *bash)
     await 60 has_saved key
@@ -81,7 +81,7 @@ case $(getent passwd "$(id -u)") in
     is "attempt of key" "$(value key "o['attempt']")" 3 ;;
 esac
 
-# No further attempt: what may still run is said, by code 5 too
+# No further attempt: processes that may still run are reported, also by exit code 5
 "$dtrun" stop key >/dev/null
 whole key
 launch final --set failure.max_restarts=0

@@ -1,9 +1,9 @@
-# What the fault tests share. Each has a state folder of its own; a process belongs to a test if
-# its environment names that folder, and none is left when the test ends, however it ends.
+# Shared code of the fault tests. Each has its own state folder; a process belongs to a test if its environment names
+# this folder. No process is left when the test ends, however it ends.
 set -euo pipefail
 
 XDG_STATE_HOME=$(mktemp -d "${TMPDIR:-/tmp}/dtrun-fault.XXXXXX")
-export DTRUN_KEEP_ENV="FAKE_*,FAULT_*" # what the fake engine is told stays with its run
+export DTRUN_KEEP_ENV="FAKE_*,FAULT_*" # the settings of the fake engine stay with its run
 export XDG_STATE_HOME DTRUN_ENGINE=$DTRUN_BIN/fake_engine DTRUN_AGENT=$DTRUN_BIN/dtrun-agent
 driver=$DTRUN_BIN/fault_driver
 dtrun=$DTRUN_BIN/dtrun
@@ -25,13 +25,13 @@ clean() {
     local status=$? pid
     for pid in $(processes); do kill -9 "$pid" 2>/dev/null || true; done
     if grep -rlsE 'Sanitizer|runtime error|this is a bug' --include='*.log' "$runs"; then
-        status=1 # a detached process complained
+        status=1 # a detached process printed an error
     fi
     if [ $status -ne 0 ] && [ $status -ne 77 ]; then
         tail -n 20 "$runs"/*/supervisor.log "$runs"/*/attempt-*/node-*/agent.log 2>/dev/null || true
     fi
-    if declare -F clean_more >/dev/null; then clean_more; fi # what a test has to undo
-    rm -rf "$XDG_STATE_HOME" 2>/dev/null || { # who was killed just now may still have made a file
+    if declare -F clean_more >/dev/null; then clean_more; fi # cleanup that a test has to do
+    rm -rf "$XDG_STATE_HOME" 2>/dev/null || { # a process that was just killed may still have created a file
         sleep 1
         rm -rf "$XDG_STATE_HOME"
     }
@@ -39,16 +39,16 @@ clean() {
 }
 trap clean EXIT
 
-# What was measured: which of the fault tests of ten.sh, what was done, the limit ("-": none), what
-# was seen. A figure past its limit is no failure of the test: the machine may have been busy.
+# Records a figure: the number of the test in ten.sh, what was done, the limit ("-": none), what was measured. A figure
+# over its limit does not fail the test: the machine may have been busy.
 figure() { # number what limit seen
     printf '%s: %s (limit %s)\n' "$2" "$4" "$3"
     [ -z "${FAULT_FIGURES:-}" ] || printf '%s\t%s\t%s\t%s\n' "$@" >>"$FAULT_FIGURES"
 }
-scaled() { # seconds, where the limits of runner/times.h are the real ones: what DTRUN_TEST_TIMES makes of them
+scaled() { # seconds under the real limits of runner/times.h: returns them multiplied by DTRUN_TEST_TIMES
     awk -v seconds="$1" -v factor="${DTRUN_TEST_TIMES:-1}" 'BEGIN { print seconds * factor }'
 }
-seconds_since() { # what `date +%s%N` said
+seconds_since() { # a result of `date +%s%N`
     awk -v ns=$(($(date +%s%N) - $1)) 'BEGIN { printf "%.1f s", ns / 1e9 }'
 }
 
@@ -61,7 +61,7 @@ like() { # what got pattern
 }
 get() { "$driver" get "$1" "$2"; }
 
-# until the command is true; the limit is in seconds
+# waits until the command succeeds; the limit is in seconds
 await() { # limit command... (in seconds of an idle machine with two cores; a busy one gets three times that)
     local limit=$((3 * $1)) start
     shift
@@ -76,10 +76,10 @@ has_ended() { case $(get "$1" state) in finished | failed | stopped) true ;; *) 
 has_step() { [ "$(get "$1" step)" -ge "$2" ]; }
 no_supervisor() { [ -z "$(processes "supervise $1")" ]; }
 nothing_left() { [ -z "$(processes)" ]; }
-is_dead() { # pid: all that it held is given back
+is_dead() { # pid: true once everything that it held is released
     local stat threads
     read -r stat 2>/dev/null <"/proc/$1/stat" || return 0
-    threads=("/proc/$1/task"/*) # the first may be a zombie while another, in a sync, holds all open
+    threads=("/proc/$1/task"/*) # the first may be a zombie while another one, in a sync, still holds everything open
     [[ ${stat##*) } == Z* ]] && [ ${#threads[@]} -le 1 ]
 }
 
@@ -91,7 +91,7 @@ end_is() { # run state exit_code
 
 # --- tests of the real engine, through the commands
 
-real_engine() { # and a text that it can learn, corpus.txt in the state folder
+real_engine() { # and a text for training, corpus.txt in the state folder
     unset DTRUN_ENGINE
     export OMP_NUM_THREADS=1
     seq 1 4000 | sed 's/.*/line & of a text that can be learned/' >"$XDG_STATE_HOME/corpus.txt"

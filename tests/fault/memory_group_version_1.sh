@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The kernel kills a rank for the limit of a memory group of version 1: the count of that group says so, as that of
-# version 2 does. Skipped where no such group can be made.
+# The kernel kills a rank at the limit of a version 1 memory group: the count of this group shows it, as that of version
+# 2 does. Skipped where no such group can be made.
 . "$(dirname "$0")/lib.sh"
 tree=$(awk '$0 ~ / - cgroup / && $NF ~ /(^|,)memory(,|$)/ {print $5; exit}' /proc/self/mountinfo)
 group=$tree/dtrun-test-$$
@@ -19,7 +19,7 @@ await 20 has_step oom$$ 3
 rank=$(processes fake_engine)
 echo 1000 >"/proc/$rank/oom_score_adj"
 echo $((128 << 20)) >"$group/memory.limit_in_bytes"
-# A line without end: first the rank is killed for it, which offers itself, then the program that keeps the line.
+# An endless line: first the kernel kills the rank, whose oom_score_adj is 1000, then the program that keeps the line.
 head -c 300M /dev/zero | tail -n 1 >/dev/null || true
 end_is oom$$ failed 1
 journal=("$runs/oom$$"/attempt-1/node-0/journal.jsonl)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# A command that only looks, from an environment in which nothing works (cron, sudo, another login),
-# meets a run on other machines whose supervisor was killed: the one that it starts has the
-# environment of the launch, and the run continues. What cannot act leaves the run alone.
+# A command that only reads runs in a minimal environment (cron, sudo, another login) while the supervisor of a run on
+# other machines is dead. The supervisor that it starts has the environment of the launch, and the run continues. A
+# command that cannot start one leaves the run unchanged.
 . "$(dirname "$0")/hosts.sh"
 
 bare() { env -i XDG_STATE_HOME="$XDG_STATE_HOME" HOME=/nowhere PATH=/nowhere "$@"; }
@@ -12,7 +12,7 @@ kill_supervisor() {
     kill -9 $pid
     await 10 is_dead $pid
 }
-keeps_stepping() { # it still makes steps, in its first attempt
+keeps_stepping() { # the run still makes steps, in its first attempt
     local step
     step=$(value "$id" "o['step']")
     await 40 past "$id" $((step + 20))
@@ -36,12 +36,12 @@ await 10 grep -q "the variable 'HOOK' is not set where the run is supervised" "$
 is "who may read it" "$(stat -c %a "$runs/$id/environment")" 600
 keeps_stepping
 
-# A machine on which ssh cannot be run proves nothing about a node.
+# A launch machine that cannot run ssh proves nothing about a node.
 code=0
 (PATH=/nowhere "$DTRUN_BIN/dtrun-reach" --probe host1 true) || code=$?
 is "what a probe without ssh proves" $code 11
 
-# In a state folder that can only be read, somebody else supervises the run or nobody can: it is listed.
+# In a read-only state folder the run is listed, whether somebody else supervises it or nobody can.
 if unshare --mount true 2>/dev/null; then
     read_only() {
         unshare --mount bash -c 'mount --bind "$XDG_STATE_HOME" "$XDG_STATE_HOME" &&
@@ -59,7 +59,7 @@ if unshare --mount true 2>/dev/null; then
     keeps_stepping
 fi
 
-# Somebody else's run is left alone, and the list is there all the same.
+# Another user's run is left unchanged, and is listed nevertheless.
 if [ "$(id -u)" = 0 ]; then
     kill_supervisor
     chown nobody "$runs/$id"
@@ -78,7 +78,7 @@ if [ "$(id -u)" = 0 ]; then
 fi
 "$dtrun" stop "$id" >/dev/null || fail "stop: exit $?"
 is state "$(value "$id" "o['state']")" stopped
-if [ "$(id -u)" = 0 ]; then # and a resume by another user leaves nothing that is not the owner's
+if [ "$(id -u)" = 0 ]; then # a resume by another user leaves no file that does not belong to the owner
     chown -R nobody "$runs/$id"
     code=0
     HOOK=x "$dtrun" resume "$id" >"$state/said" 2>&1 || code=$?

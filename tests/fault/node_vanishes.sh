@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A node that is cut off: for ten seconds nothing is lost and nothing restarted; for good it is told
-# within 20 s, and the run continues with the others, or when it is back. What it still ran is ended. Without
+# A node is cut off. For ten seconds nothing is lost and nothing restarts. For good, it is reported within 20 s, and the
+# run continues with the other nodes, or when the node is back. Processes that still run there are ended. Without
 # FAULT_FULL=1 both times are half as long.
 [ -n "${FAULT_FULL:-}" ] || export DTRUN_TEST_TIMES=0.5 # a node without a sign of life is lost after 8 s
 . "$(dirname "$0")/hosts.sh"
@@ -8,7 +8,8 @@ if ! apart; then
     echo "skipped: hosts on 127.0.0.1 cannot be cut off"
     exit 77
 fi
-# The first evaluation may take long, and who is silent in it is not lost (policy/silence.h): none here.
+# The first evaluation may take long, and a node that is silent during it is not lost (policy/silence.h), so this recipe
+# has none.
 endless=(--set log.every=10 --set evaluate.every=0)
 stopped() { # run id
     "$dtrun" stop "$1" >/dev/null
@@ -17,7 +18,7 @@ stopped() { # run id
     await 20 none_there "$2"
 }
 
-# The connections between the ranks were cut as well: TCP may be silent for as long again.
+# The connections between the ranks were cut too: TCP may stay silent for the same time again.
 launch cut "${endless[@]}"
 await 60 past cut 50
 "$net_sh" cut "$net" host2
@@ -53,7 +54,7 @@ import json, sys; print(json.load(sys.stdin)['attempts'][-1]['start_step'])")
     stopped $run "$id"
 done
 
-# Stopped while it is cut off: nobody can say what is left there. Once it is back, stop finishes that.
+# A stop while the node is cut off cannot know what is left there. Once the node is back, stop completes.
 launch away "${endless[@]}"
 await 60 past away 20
 "$net_sh" cut "$net" host2

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The faults that a network matters to, over real sshd, 2 nodes x 2 ranks, with the real engine:
+# Faults for which the network matters, over real sshd, 2 nodes x 2 ranks, with the real engine:
 # a rank, an agent, the supervisor killed; a node that cannot be prepared; stop; two runs; a hang.
-# FAULT_FULL=1: the supervisor stays away for 0, 20 and 60 s, three times; a hang is one after 30 s.
+# FAULT_FULL=1: the supervisor stays away for 0, 20 and 60 s, three times each; a hang counts after 30 s.
 [ -n "${FAULT_FULL:-}" ] || export DTRUN_TEST_TIMES=0.5 # a node without a sign of life is lost after 8 s
 . "$(dirname "$0")/hosts.sh"
 away="0 3" rounds=1 hang=3 steps=4000
@@ -13,7 +13,7 @@ hit() { # id pattern
     [ -n "$pids" ] || fail "nothing there to be killed: $2"
     kill -9 $pids
 }
-resumes() { # run attempt: from its checkpoint, with the same losses; then it is stopped
+resumes() { # run attempt: resumed from its checkpoint with the same losses; then it is stopped
     local from
     await 60 in_attempt "$1" "$2"
     from=$("$dtrun" show "$1" --json | python3 -c "
@@ -32,7 +32,7 @@ await 120 past golden 1000
 "$dtrun" stop golden >/dev/null
 whole golden
 
-# 1: a rank is killed. It is not to be started again here, so that the run fails.
+# 1: a rank is killed. There are no restarts here, so that the run fails.
 code=0
 "$dtrun" launch --wait "$state/tiny.yaml" --set name=rank --set failure.max_restarts=0 \
     >"$state/rank.out" 2>&1 &
@@ -49,7 +49,7 @@ is "exit code of launch --wait" $code 1
 like "what it says" "$(<"$state/rank.out")" "*rank 3 on host2 was killed by signal 9 (SIGKILL*"
 await 20 none_there "$id"
 
-# ... or a node fails while it is made ready
+# ... or a node fails while it is prepared
 if apart; then
     "$net_sh" on "$net" host2 mount -o remount,ro /root
     start=$(date +%s%N) code=0
@@ -70,7 +70,7 @@ await 60 in_attempt agent 2
 figure 2 "kill -9 of an agent: the next attempt begins" "60 s" "$(seconds_since "$start")"
 resumes agent 2
 
-# 4: the supervisor is killed and nobody looks
+# 4: the supervisor is killed, and no command runs
 for round in $(seq $rounds); do
     for seconds in $away; do
         run=away-$round-$seconds
@@ -89,7 +89,7 @@ for round in $(seq $rounds); do
     done
 done
 
-# 5: stop where the supervisor was killed
+# 5: a stop after the supervisor was killed
 launch orphan
 await 60 past orphan 20
 hit "$id" 'dtrun supervise'
@@ -115,7 +115,7 @@ is "attempt of the other" "$(value two "o['attempt']")" 1
 whole two
 figure 7 "two runs on the same nodes, one stopped: the other has lost no step; stopped in" - "$took"
 
-# 8: a rank that does nothing more
+# 8: a rank that makes no progress
 launch hang --set failure.hang_seconds=$hang
 await 60 past hang 100
 await 60 has_saved hang

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The supervisor is paused, or the run store is held by another process, for longer than any limit
-# of silence, over real sshd: the ranks train on, no node is lost, nothing restarts, every step is
-# there once. FAULT_FULL=1: the supervisor is paused twice.
+# The supervisor is paused, or the run store is held by another process, for longer than any limit of silence, over real
+# sshd: the ranks continue, no node is lost, nothing restarts, and every step is there once. FAULT_FULL=1: the
+# supervisor is paused twice.
 [ -n "${FAULT_FULL:-}" ] || export DTRUN_TEST_TIMES=0.5 # a node without a sign of life is lost after 8 s
 . "$(dirname "$0")/hosts.sh"
 seconds=$(scaled 20) times=$((1 + ${FAULT_FULL:-0})) held=$(scaled 24)
@@ -31,7 +31,7 @@ for round in $(seq $times); do
     undisturbed paused
 done
 
-# Held by somebody who writes to it for long
+# Another process holds the store with a long write
 hold() {
     python3 - "$state/dtrun/store.db" "$1" <<'PY'
 import sqlite3, sys, time
@@ -46,7 +46,7 @@ step=$(value paused "o['step']")
 await 60 past paused $((step + 50))
 undisturbed paused
 
-# ... and for longer than who opens it waits: a supervisor that comes back then comes to stay
+# ... and longer than a process waits that opens it: a supervisor that starts meanwhile stays
 hold 40 &
 holding=$!
 sleep 1
@@ -58,7 +58,7 @@ step=$(value paused "o['step']")
 await 60 past paused $((step + 50))
 undisturbed paused
 
-# ... and stop is heard while it is held
+# ... and a stop is received while the store is held
 hold $held &
 holding=$!
 sleep 1

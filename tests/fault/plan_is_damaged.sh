@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# plan.json and place.json are damaged or gone, and the supervisor is started again: the store's copy
-# is taken, and the run continues. Where there is no copy either, the run is ended on its nodes, and only
-# then failed; `dtrun stop` is right in every case. A plan of another dtrun is not damaged: its run is left
-# alone.
+# plan.json and place.json are damaged or gone, and the supervisor is started again: the copy in the store is used, and
+# the run continues. Without a copy, the run is ended on its nodes, and only then fails; `dtrun stop` is correct in
+# every case. A plan of another version of dtrun is not damaged: its run is left alone.
 . "$(dirname "$0")/lib.sh"
 export FAKE_STEPS=100000
 
@@ -17,7 +16,7 @@ kill_supervisor() { # run
 }
 ranks() { processes fake_engine | sort; }
 
-# One byte, the end of a file, all of it; the copy is what counts.
+# One byte, the end of the file, or all of it is damaged; the copy counts.
 "$driver" launch good 2 2
 await 20 has_step good 3
 before=$(ranks)
@@ -46,7 +45,7 @@ is "events that say so" "$(store "SELECT count(*) FROM events WHERE kind = 'rest
 end_is good stopped 4
 is "left running" "$(ranks)" ""
 
-# No copy: what the rows and folders tell is enough to end it.
+# No copy: the rows and folders have enough to end the run.
 for how in alone stopped unplaced; do
     "$driver" launch "$how" 2 2
     await 20 has_step "$how" 3
@@ -68,9 +67,9 @@ for how in alone stopped unplaced; do
     is "left running" "$(ranks)" ""
 done
 
-# A plan of another version: the supervisor says so and exits, the ranks keep training, and nothing is written.
+# A plan of another version: the supervisor reports it and exits, the ranks keep training, and nothing is written.
 # `dtrun stop` ends them without a supervisor.
-other() { # run: a version that is not there yet
+other() { # run: a version that does not exist yet
     sed -i 's/"plan": *1,/"plan": 2,/' "$runs/$1/attempt-1/plan.json"
     store "UPDATE attempts SET plan_json = replace(replace(plan_json, '\"plan\":1,', '\"plan\":2,'), '\"plan\": 1,', '\"plan\": 2,')"
 }

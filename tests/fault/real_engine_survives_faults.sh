@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The same through the commands and the real engine: the supervisor killed while two ranks train,
-# a rank that hears nothing at the stop, a rank and the agent killed.
+# The same faults through the commands and the real engine: the supervisor is killed while two ranks train, a rank does
+# not react to a stop, a rank and the agent are killed.
 . "$(dirname "$0")/lib.sh"
 real_engine
 cat >"$XDG_STATE_HOME/tiny.yaml" <<'YAML'
@@ -16,19 +16,19 @@ grace_seconds: 2
 YAML
 launch() { "$dtrun" launch --detach "$XDG_STATE_HOME/tiny.yaml" --set "name=$1" "${@:2}" >/dev/null; }
 
-steps=8000 # two seconds of a fast machine
+steps=8000 # two seconds on a fast machine
 launch killed --set schedule.steps=$steps
 for _ in 1 2 3 4; do
     sleep "0.$((RANDOM % 9))"
     for pid in $(processes "dtrun supervise"); do kill -9 "$pid" 2>/dev/null || true; done
-    value killed "o['state']" >/dev/null # which brings one back
+    value killed "o['state']" >/dev/null # this command starts a supervisor again
 done
 await 120 is_over killed
 is state "$(value killed "o['state']")" finished
 is points "$("$dtrun" metrics killed --name loss | tail -n +2 | cut -d, -f2 | sort -un | wc -l)" $steps
 is "points with repeats" "$("$dtrun" metrics killed --name loss | tail -n +2 | wc -l)" $steps
 
-# The time that the recipe gives is over: saved, told apart from a failure, and resumed to the end.
+# The time limit of the recipe is over: the run is saved, distinguished from a failure, and resumed to the end.
 code=0
 "$dtrun" launch --wait "$XDG_STATE_HOME/tiny.yaml" --set name=limited --set time_limit=1s \
     >/dev/null 2>&1 || code=$?
@@ -46,9 +46,9 @@ is state "$(value deaf "o['state']")" stopped
 is "exit code" "$(value deaf "o['exit_code']")" 4
 await 10 nothing_left
 
-# A rank or the agent is killed: the run continues from its checkpoint, and every loss is that of the
-# run that nothing happened to. They have more steps than are waited for: none may end before its
-# fault, however slow this machine is.
+# A rank or the agent is killed: the run continues from its checkpoint, and every loss equals that of an undisturbed
+# run. The runs have more steps than the test waits for, so that none ends before its fault, however slow this machine
+# is.
 has_saved() { [[ $("$dtrun" checkpoints "$1" --json) == *'"step"'* ]]; }
 launch golden
 await 120 past golden 1500
@@ -56,7 +56,7 @@ await 120 past golden 1500
 for victim in rank agent; do
     launch $victim
     await 60 past $victim 700
-    await 60 has_saved $victim # a disk may be slower than 200 steps
+    await 60 has_saved $victim # a save may take longer than 200 steps
     case $victim in
     rank) pid=$(value rank "o['nodes'][0]['ranks'][1]['pid']") ;;
     agent) pid=$(processes "dtrun-agent serve .*/attempt-1/") ;;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A node that is cut off for 9 s, again and again, with 9 s between: nothing restarts, every step is
-# there once. FAULT_FULL=1: six times, else twice with half the limits and cuts.
+# A node is cut off for 9 s repeatedly, with 9 s in between: nothing restarts, every step is there once. FAULT_FULL=1:
+# six times, else twice with half the limits and cuts.
 [ -n "${FAULT_FULL:-}" ] || export DTRUN_TEST_TIMES=0.5 # a node without a sign of life is lost after 8 s
 . "$(dirname "$0")/hosts.sh"
 if ! apart; then

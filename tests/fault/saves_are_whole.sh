@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Killed at random points of a save, and a full disk: a whole checkpoint always loads, what is partial
-# is passed over, and the losses are those of the run that nothing happened to.
-# FAULT_FULL=1: 100 kills of a rank that nearly always saves, else 6.
+# Kills at random points of a save, and a full disk: a complete checkpoint always loads, partial ones are skipped, and
+# the losses equal those of an undisturbed run. FAULT_FULL=1: 100 kills of a rank that nearly always saves, else 6.
 . "$(dirname "$0")/lib.sh"
 real_engine
 kills=6
@@ -25,10 +24,9 @@ newest() { # step of the newest checkpoint
     name=${name%/complete}
     echo $((10#0${name#step-}))
 }
-saves_again() { [ "$(newest)" -ge $((saved + 10)) ]; } # which the ranks that a kill left do not
+saves_again() { [ "$(newest)" -ge $((saved + 10)) ]; } # unlike the ranks that a kill leaves
 
-# It has no end of its own, and saves between two kills: neither a fast nor a slow machine is through,
-# or gives up, before all of them were tried.
+# The run does not end by itself, and saves between two kills, so that all kills are tried on fast and on slow machines.
 id=$("$dtrun" launch --detach "$XDG_STATE_HOME/saves.yaml" --set name=killed) saved=0
 done=0
 while [ $done -lt $kills ]; do
@@ -51,7 +49,7 @@ figure 9 "ranks killed $done times while they save every second step: losses tha
 is "losses that differ" "$different" 0
 await 10 nothing_left
 
-# Tests of their own, which the table of ten.sh wants to name.
+# Separate tests, which the table of ten.sh names.
 [ -n "${FAULT_FULL:-}" ] || exit 0
 passes() { # what command...
     local code=0

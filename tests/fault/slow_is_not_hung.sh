@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# A run that is slow is never ended for it: halted nearly all of the time, from the beginning and in
-# the middle, with a step far longer than hang_seconds and than the steps before. One whose rank is
-# stopped for good in the same settings is.
+# A slow run is never ended for being slow: it is halted nearly all of the time, from the beginning and in the middle,
+# with a step far longer than hang_seconds and than the steps before. A run whose rank is stopped for good under the
+# same settings is ended.
 . "$(dirname "$0")/lib.sh"
 real_engine
 cat >"$XDG_STATE_HOME/slow.yaml" <<'YAML'
@@ -23,7 +23,7 @@ steps() { [ "$(value "$1" "o['step'] or 0")" -ge "$2" ]; }
 has_pids() { [ "$(pids "$1" | wc -w)" = 2 ]; }
 attempt_is() { [ "$(value "$1" "o['attempt']")" = "$2" ]; }
 slow() { python3 "$(dirname "$0")/throttle.py" 0.02 600 "$@" & } # pids...
-told() { # kind: what the events of the run say
+told() { # kind: messages of the run's events of this kind
     python3 - "$XDG_STATE_HOME/dtrun/store.db" "$1" "$2" <<'PY'
 import json, sqlite3, sys
 rows = sqlite3.connect(sys.argv[1]).execute(
@@ -33,7 +33,7 @@ PY
 }
 
 is_told() { [ -n "$(told "$1" slow)" ]; }
-is_never_hung() { # run: once it is called slow, the machine is quick again
+is_never_hung() { # run: once it is reported as slow, the machine is fast again
     await 200 is_told "$1"
     kill %%
     await 200 steps "$1" $(($(value "$1" "o['step'] or 0") + 3))
@@ -42,8 +42,8 @@ is_never_hung() { # run: once it is called slow, the machine is quick again
     is "state of $1 ($(value "$1" "o['reason']"))" "$(value "$1" "o['state']")" stopped
 }
 
-# How much work takes 0.6 s here: five times that is just hang_seconds, so that a machine that lets it
-# have a tenth of its processor time, or less, is slow enough to be asked about, however quick it is.
+# How much work takes 0.6 s here. Five times that is just hang_seconds, so that a rank with a tenth of its processor
+# time or less is slow enough to be examined, however fast the machine is.
 "$dtrun" launch --wait "$XDG_STATE_HOME/slow.yaml" --set name=pace --set schedule.steps=10 \
     --set schedule.warmup_steps=1 --set failure.hang_seconds=60 >/dev/null 2>&1 || fail "pace: exit $?"
 micro_steps=$("$dtrun" metrics pace --name step_seconds | python3 -c "import sys
@@ -51,14 +51,14 @@ seconds = sorted(float(line.split(',')[3]) for line in list(sys.stdin)[1:])
 print(max(60, round(60 * 0.6 / seconds[len(seconds) // 2])))")
 sed -i "s/accumulate: 60/accumulate: $micro_steps/" "$XDG_STATE_HOME/slow.yaml"
 
-# a machine that gets busy in the middle
+# a machine that becomes busy in the middle
 "$dtrun" launch --detach "$XDG_STATE_HOME/slow.yaml" --set name=middle >/dev/null
 await 120 steps middle 3
 slow $(pids middle)
 is_never_hung middle
 like "what is said" "$(told middle slow)" "no step for * s while training: slow, not hung: rank * advanced * ago"
 
-# one that was slow from its first moment, set-up included
+# a run that was slow from its first moment, including set-up
 "$dtrun" launch --detach "$XDG_STATE_HOME/slow.yaml" --set name=always \
     --set failure.hang_seconds=1 --set batch.accumulate=$((4 * micro_steps)) >/dev/null
 await 120 has_pids always

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A rank that is halted for half of its time is the one that status names; others wait as long.
+# A rank that is halted for half of the time is the one that status names; the others wait for that time.
 . "$(dirname "$0")/lib.sh"
 real_engine
 cat >"$XDG_STATE_HOME/slow.yaml" <<'YAML'
@@ -23,7 +23,7 @@ pid=$(value slow "[r['pid'] for r in o['nodes'][0]['ranks'] if r['rank'] == 1][0
 while kill -STOP "$pid"; do sleep 0.05; kill -CONT "$pid"; sleep 0.05; done 2>/dev/null &
 halting=$!
 await 60 is_rank_1
-await 60 is_told # a busy machine may hold up the other rank for a moment
+await 60 is_told # a busy machine may delay the other rank for a moment
 kill $halting
 kill -CONT "$pid"
 "$dtrun" stop slow >/dev/null

@@ -6,37 +6,30 @@
 DTRUN_BIN names the folder of the programs.
 
 The nodes are the hosts of tests/net: network namespaces with an sshd each, or, where those are not
-allowed, several sshd on 127.0.0.1 (then no cable is pulled, and that is said).
+allowed, several sshd on 127.0.0.1 (then no network is cut, and the output says so).
 
-A fault is one of
-  rank        kill -9 of a rank              pause   SIGSTOP of a rank, for a moment or for good
-  agent       kill -9 of a node's agent      cut     the network of a node, 1 s to --longest-cut
-  supervisor  kill -9, and nobody there for a while, until some command meets the run
-  disk        that of the store, the journals and the checkpoints is full for some seconds
-  throttle    every process of the run gets about a tenth of a processor, 5 s to a minute: what is
-              slow is never ended for it, so that one attempt does where a run has no other fault
-  stalled     SIGSTOP of the supervisor, 5 to 30 s
-  key         nobody may sign in to a node for 10 to 60 s, and the connections that stood are gone
-  held        another process holds the run store's write lock, 5 to 30 s
-and damage to what is written down:
-  journal     one bit of a node's journal, and its agent is killed
-  plan        the plan is flipped, cut, emptied or gone, and the supervisor is killed
-  wiped       a node loses its state folder, and the supervisor is killed
-  unlinked    the store is deleted, whether or not anybody has it open
-  older       the store is set back to a copy of some seconds ago, and the supervisor is killed
-After these a point may be lost where a journal was damaged or the store was lost or set back, and only
-where the history says that there is a gap.
-One run gets one to four of them, which may overlap, but never both copies of its plan are lost: no
-`plan` where the store goes too. One in five is stopped and resumed besides.
+A fault is one of rank        kill -9 of a rank              pause   SIGSTOP of a rank, for a moment or for good agent
+  kill -9 of a node's agent      cut     the network of a node, 1 s to --longest-cut supervisor  kill -9, and no
+  supervisor for a while, until a command takes the run disk        that of the store, the journals and the checkpoints
+  is full for some seconds throttle    every process of the run gets about a tenth of a processor, 5 s to a minute: a
+  slow run is never ended, so that one attempt does where a run has no other fault stalled     SIGSTOP of the
+  supervisor, 5 to 30 s key         logins to a node are refused for 10 to 60 s, and the existing connections are gone
+  held        another process holds the run store's write lock, 5 to 30 s and damage to files: journal     one bit of a
+  node's journal, and its agent is killed plan        the plan is flipped, cut, emptied or gone, and the supervisor is
+  killed wiped       a node loses its state folder, and the supervisor is killed unlinked    the store is deleted,
+  whether or not a process has it open older       the store is set back to a copy of some seconds ago, and the
+  supervisor is killed After these a point may be lost where a journal was damaged or the store was lost or set back,
+  and only where the history says that there is a gap. One run gets one to four of them, which may overlap, but never
+  both copies of its plan are lost: no `plan` where the store goes too. One in five is also stopped and resumed.
 
 After each run: it is finished (or stopped, where it was), with code 0 and every step; no process of
 it is left on any host; every point that the store ever showed is still there; each step has one
-loss, and it has the bits of the run that nothing happened to.
+loss, and it has the same bits as in an undisturbed run.
 
-SIGTERM ends it after the run that is under way, with the figures so far.
+SIGTERM ends it after the current run, with the figures so far.
 
-The seed fixes which faults come and when; what the machine does in between, it does not fix. A run
-that breaks a promise is described, its folder is kept, and the exit code is 1."""
+The seed fixes which faults come and when, but not what the machine does in between. A run that breaks a promise is
+reported, its folder is kept, and the exit code is 1."""
 import argparse, collections, contextlib, glob, os, random, shutil, signal, sqlite3, subprocess, sys, tempfile, time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -44,7 +37,7 @@ NET = os.path.join(HERE, '..', 'net', 'net.sh')
 DTRUN = os.path.join(os.environ['DTRUN_BIN'], 'dtrun')
 ENDED = ('finished', 'failed', 'stopped')
 STORE_SECONDS = 20
-MISSING_SECONDS = 60 # that whoever has the store may be halted or kept waiting, and it is not there
+MISSING_SECONDS = 60 # a process that holds the store may be halted or delayed, or the store may be missing
 RUN_SECONDS = 600  # no run may take longer, whatever happens to it
 DISK_MIB = 192
 
@@ -80,7 +73,7 @@ def call(*words, check=True):
 
 
 class Place:
-    """The hosts, the state folder on a small disk, and the recipe; all of it away at the end."""
+    """Makes the hosts, the state folder on a small disk, and the recipe; removes all of it at the end."""
 
     def __init__(self, steps):
         global ENVIRONMENT
@@ -104,7 +97,7 @@ class Place:
             file.write(RECIPE % steps)
 
     def query(self, text, *values):
-        """Rows. What is wrong with the store for longer than STORE_SECONDS is damage."""
+        """Returns rows. A fault of the store that lasts longer than STORE_SECONDS counts as damage."""
         path = f'file:{self.state}/dtrun/store.db?mode=ro'
         until = time.monotonic() + STORE_SECONDS
         while True:
@@ -130,7 +123,7 @@ class Place:
 
 
 def processes(run):
-    """{pid: command} of the living processes that belong to the run, wherever they are."""
+    """Returns {pid: command} of the living processes that belong to the run, wherever they are."""
     found = {}
     for name in os.listdir('/proc'):
         if not name.isdigit():
@@ -154,11 +147,11 @@ def processes(run):
 class Run:
     def __init__(self, place, name, strategy):
         self.place, self.name = place, name
-        self.later = []  # (when, what) to be undone
-        self.seen = {}   # (step, attempt) -> loss, whatever the store has shown
+        self.later = []  # (when, what) to undo
+        self.seen = {}   # (step, attempt) -> loss, everything that the store has ever shown
         self.told = []
-        self.flipped = self.set_back = 0 # what may have lost points: of a journal, of the store
-        self.lenient_until = 0           # the store is being made anew
+        self.flipped = self.set_back = 0 # faults that may have lost points: damage to a journal, to the store
+        self.lenient_until = 0           # the store is being created again
         self.filler = place.state + '/filler'
         call(DTRUN, 'launch', '--detach', place.state + '/tiny.yaml', '--set', 'name=' + name,
              '--set', 'strategy=' + strategy)
@@ -182,7 +175,7 @@ class Run:
         return count
 
     def look(self):
-        """What the store shows now; what it has shown before must still be there."""
+        """Reads what the store shows now; what it showed before must still be there."""
         points = dict(((step, attempt), value) for step, attempt, value in self.place.query(
             'SELECT m.step, m.attempt, m.value FROM metrics m JOIN series s USING (series)'
             " JOIN runs r USING (run) WHERE r.name = ? AND s.name = 'loss'", self.name))
@@ -227,8 +220,8 @@ class Run:
         self.after(seconds, self.meet)
 
     def meet(self):
-        """Commands, until one has brought a supervisor: they are refused while the disk is full, and one
-        that comes while the killed one still holds its lock takes that for alive."""
+        """Runs commands until one has started a supervisor. They are refused while the disk is full, and a command that
+        runs while the killed supervisor still holds its lock assumes that it is alive."""
         met = call(DTRUN, 'status', self.id, '--json', check=False).returncode == 0
         if not met or not (self.pids('dtrun supervise') or self.has_ended()):
             self.after(0.5, self.meet)
@@ -236,7 +229,7 @@ class Run:
     def has_ended(self):
         try:
             return self.row()[1] in ENDED
-        except (AssertionError, sqlite3.Error): # it is being made anew
+        except (AssertionError, sqlite3.Error): # the store is being created again
             return False
 
     def pause(self, draw):
@@ -334,7 +327,7 @@ class Run:
     # --- what is written down is damaged
 
     def node_folders(self):
-        """Where agents keep their journals, seen past the mounts of their hosts."""
+        """Returns where agents keep their journals, seen from outside the mounts of their hosts."""
         found = []
         for pid in self.pids('dtrun-agent serve'):
             words = processes(self.id).get(pid, '').split()
@@ -343,13 +336,13 @@ class Run:
         return [folder for folder in found if os.path.isdir(folder)]
 
     def journal(self, draw):
-        """One byte of a journal, and its agent is killed, so that another one reads it."""
+        """Damages one byte of a journal and kills its agent, so that another agent reads it."""
         folders = self.node_folders()
         path = draw.choice(sorted(folders)) + '/journal.jsonl' if folders else ''
         try:
             with open(path, 'r+b') as file:
                 data = file.read()
-                used = [i for i, byte in enumerate(data) if byte != 0]  # else given back already
+                used = [i for i, byte in enumerate(data) if byte != 0]  # else its space was released already
                 if not used:
                     return
                 at = draw.choice(used)
@@ -362,13 +355,13 @@ class Run:
         self.agent(draw)
 
     def plan(self, draw):
-        """The plan is flipped, cut short, emptied or gone, and the supervisor is killed."""
+        """Flips a bit of the plan, cuts it, empties it or removes it, and kills the supervisor."""
         paths = glob.glob(f'{self.place.state}/dtrun/runs/{self.id}/attempt-*/plan.json')
         path = max(paths, key=lambda name: int(name.split('attempt-')[1].split('/')[0]))
         how = draw.choice(['flipped', 'cut', 'empty', 'gone'])
         with contextlib.suppress(OSError):
             data = bytearray(open(path, 'rb').read())
-            if data: # else the fault before this one emptied it
+            if data: # else the previous fault emptied it
                 data[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
             if how == 'gone':
                 os.unlink(path)
@@ -379,7 +372,7 @@ class Run:
         self.supervisor(draw)
 
     def wiped(self, draw):
-        """A node loses its state folder under its agent, and the supervisor is killed."""
+        """Removes a node's state folder under its agent, and kills the supervisor."""
         folders = self.node_folders()
         if folders:
             folder = draw.choice(sorted(folders))
@@ -388,7 +381,7 @@ class Run:
         self.supervisor(draw)
 
     def unlinked(self, draw):
-        """The store is deleted; a command meets the run a moment later."""
+        """Deletes the store; a command takes the run a moment later."""
         for path in glob.glob(f'{self.place.state}/dtrun/store.db*'):
             with contextlib.suppress(OSError):
                 os.unlink(path)
@@ -397,12 +390,12 @@ class Run:
         self.after(draw.uniform(0, 3), self.meet)
 
     def older(self, draw):
-        """The launch machine loses its power: the store is that of some seconds ago."""
+        """The launch machine loses its power: the store is set back by some seconds."""
         database, copy = self.place.state + '/dtrun/store.db', self.place.state + '/older.db'
         with contextlib.suppress(OSError):
             os.unlink(copy)
         try:
-            self.row() # or it is missing just now
+            self.row() # or it is missing at this moment
             with contextlib.closing(sqlite3.connect(database, timeout=30)) as old, \
                     contextlib.closing(sqlite3.connect(copy)) as new:
                 old.backup(new)
@@ -416,10 +409,10 @@ class Run:
             for path in glob.glob(database + '*'):
                 with contextlib.suppress(OSError):
                     os.unlink(path)
-            with contextlib.suppress(OSError): # two that were copied: the first was moved there
+            with contextlib.suppress(OSError): # two files were copied: the first was moved there
                 shutil.move(copy, database)
             self.say('the store is an older copy, and the supervisor was killed')
-            self.seen = {} # what came since is there again once the agents have told it
+            self.seen = {} # later points return once the agents have sent them
             self.lost_rows()
             self.meet()
         self.after(draw.uniform(0.5, 4), lose_power)
@@ -440,7 +433,7 @@ class Run:
         asked = None
         while True:
             self.undo()
-            if os.path.exists(self.filler): # even who reads the store may need room
+            if os.path.exists(self.filler): # even a reader of the store may need space
                 time.sleep(0.05)
                 continue
             try:
@@ -454,9 +447,9 @@ class Run:
             if state in ENDED and not self.later:
                 break
             if state in ENDED:
-                self.undo(all_of_it=True) # which may set the store back, too
+                self.undo(all_of_it=True) # this fault may set the store back, too
                 continue
-            # One that is halted while it sets up is called hanging after minutes only.
+            # A rank that is halted during set-up is found hanging only after minutes.
             fit = state == 'running' or (state == 'starting' and faults[:1] != ['pause'])
             if faults and fit and time.monotonic() >= due:
                 getattr(self, faults.pop(0))(draw)
@@ -478,7 +471,7 @@ class Run:
         self.say(f'{state} ({code}) at step {step} of attempt {attempt} {reason}')
         if (state, code) not in wanted:
             raise AssertionError(f'it ended {state} ({code}): {reason}')
-        if code == 5: # what could not be asked can be now
+        if code == 5: # nodes that could not be asked can be asked now
             call(DTRUN, 'stop', self.id)
         deadline = time.monotonic() + 20
         while processes(self.id):
@@ -488,7 +481,7 @@ class Run:
         return state
 
     def may_have_lost(self, count):
-        """Points that no journal holds any more, and the history says that there is a gap."""
+        """Points that no journal has any more, and for which the history reports a gap."""
         return self.gaps() > 0 and (self.set_back > 0 or count <= self.flipped)
 
     def losses(self):
@@ -507,16 +500,16 @@ def undisturbed(place, strategy, steps):
 
 
 def disturbed(place, name, strategy, golden, faults, draw):
-    """What is wrong, or None."""
+    """Returns what is wrong, or None."""
     run = Run(place, name, strategy)
     stop_after = draw.randrange(1, len(golden)) if draw.random() < 0.2 else None
     try:
-        # A fault that comes with the stop may have ended the attempt before it: then it failed, or
-        # a node could not be asked whether anything is left.
+        # A fault at the same time as the stop may have ended the attempt before it. Then the run has failed, or a node
+        # could not be asked whether anything is left.
         wanted = [('finished', 0)]
         if run.until_ended(faults, draw, stop_after):
             wanted += [('stopped', 4), ('failed', 1), ('failed', 3), ('stopped', 5), ('failed', 5),
-                       ('finished', 5)] # every step was done, and then the stop could not ask
+                       ('finished', 5)] # every step was done, and then the stop could not ask the nodes
         if run.check_end(wanted) != 'finished':
             call(DTRUN, 'resume', '--detach', run.id)
             COUNT['resumed'] += 1
@@ -572,7 +565,7 @@ def main():
             planned += len(faults)
             runs += 1
             strategy = draw.choice(['ddp', 'fsdp'])
-            # Each run has a generator of its own: how often one draws does not move the next.
+            # Each run has its own generator: how many numbers one draws does not change the next.
             problem = disturbed(place, f'run-{runs}', strategy, golden[strategy], faults,
                                 random.Random(f'{OPTIONS.seed} {runs}'))
             print(f'{time.monotonic() - BEGUN:6.0f} s  run {runs} {strategy:4} {" ".join(faults)}'

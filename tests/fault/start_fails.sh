@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What cannot be started ends in a failed run with the reason, and leaves nothing.
+# A run that cannot be started fails with the reason and leaves nothing.
 . "$(dirname "$0")/lib.sh"
 export DTRUN_TEST_TIMES=0.25 # a new agent that does not answer within 2.5 s is given up
 DTRUN_ENGINE=$XDG_STATE_HOME/none "$driver" launch engine 2
@@ -19,7 +19,7 @@ await 40 has_ended agent
 end_is agent failed 3
 like reason "$(get agent reason)" "the agent on localhost is unavailable: *"
 
-# what ssh says may be in any character set, and is the reason all the same
+# a message of ssh may be in any character set, and is still the reason
 printf '#!/bin/sh\nprintf "Zugriff f\\374r niemanden\\n" >&2; exit 1\n' >"$XDG_STATE_HOME/latin"
 chmod +x "$XDG_STATE_HOME/latin"
 DTRUN_AGENT=$XDG_STATE_HOME/latin "$driver" launch latin 2
@@ -43,7 +43,7 @@ await 20 has_ended refused
 end_is refused failed 3
 is reason "$(get refused reason)" "the agent on localhost cannot start its ranks: start: not today"
 
-# one whose good line is followed by garbage, and which is not had again: nobody waits for the store
+# an agent whose good line is followed by garbage, and which does not answer again: the store stays free
 cat >"$XDG_STATE_HOME/babbles" <<'SH'
 #!/bin/sh
 mkdir "$XDG_STATE_HOME/spoke" 2>/dev/null || exit 1
@@ -58,13 +58,13 @@ await 20 grep -qs "not JSON" "$runs/babbles/supervisor.log"
 sqlite3 "$XDG_STATE_HOME/dtrun/store.db" ".timeout 10000" "BEGIN IMMEDIATE; ROLLBACK" || fail "the store is held"
 kill -9 $(processes "supervise babbles")
 
-# lines that are not the protocol's become log lines
+# lines that are not part of the protocol become log lines
 FAKE_MODE=garbage FAKE_STEPS=3 "$driver" launch garbage 2
 end_is garbage finished 0
 grep -q "cannot parse a line on the event channel" "$runs/garbage/logs/rank-0.log"
 is points "$(get garbage points)" 3
 
-# and very many lines are only many
+# and very many of them are only many log lines
 FAKE_MODE=flood FAKE_STEPS=10 "$driver" launch flood 2
 end_is flood finished 0
 is "lines" "$(grep -c talkative "$runs/flood/logs/rank-1.log")" 20000

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# stop: with ranks that end, that ignore SIGTERM, with a grandchild that called setsid, at once,
-# and at once after the launch.
+# stop: with ranks that end, with ranks that ignore SIGTERM, with a grandchild that called setsid, with --now, and right
+# after the launch.
 . "$(dirname "$0")/lib.sh"
 export FAKE_STEPS=100000
 
@@ -11,14 +11,14 @@ end_is good stopped 4
 is reason "$(get good reason)" "stopped by request"
 is checkpoints "$(get good checkpoints)" 1
 
-export FAULT_GRACE_MS=500 # nobody uses the grace to save any more
+export FAULT_GRACE_MS=500 # no rank uses the grace period to save
 FAKE_MODE=stubborn "$driver" launch stubborn 2
 await 20 has_step stubborn 3
 "$driver" stop stubborn
 end_is stubborn stopped 4
 like reason "$(get stubborn reason)" "stopped by request; it did not exit cleanly: rank * on localhost was killed by signal 9 (SIGKILL)"
 
-# found by its environment, and by its descent
+# found by its environment, and as a descendant
 FAKE_MODE=grandchild "$driver" launch grand 2
 FAKE_MODE=grandchild FAKE_ESCAPE=1 "$driver" launch escaped 2
 for run in grand escaped; do
@@ -39,7 +39,7 @@ figure 6 "... and so many processes are left" 0 "$(processes 'sleep 600\|fake_en
 FAULT_GRACE_MS=100000 FAKE_MODE=stubborn "$driver" launch now 2
 await 20 has_step now 3
 "$driver" kill now
-end_is now stopped 4 # which does not wait for the grace
+end_is now stopped 4 # this stop does not wait for the grace period
 is reason "$(get now reason)" "stopped by request (--now)"
 
 "$driver" launch early 2

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# `dtrun stop` with nothing but the folder of the run, or the name of a node: the history is deleted,
-# is no database, its disk is full, the whole state folder cannot be written, or the supervisor is paused. Every rank is gone, and
-# the exit code says so.
+# `dtrun stop` with only the folder of the run, or the name of a node: the history is deleted, is not a database, its
+# disk is full, the whole state folder cannot be written, or the supervisor is paused. Every rank is gone, and the exit
+# code shows it.
 . "$(dirname "$0")/lib.sh"
 export FAKE_STEPS=100000
 database=$XDG_STATE_HOME/dtrun/store.db
 disk=$XDG_STATE_HOME/dtrun
 
-ranks_of() { # run: its ranks and nobody else's
+ranks_of() { # run: its ranks, and no others
     local file
     for file in $(grep -lzsxF "DTRUN_RUN_ID=$1" /proc/[0-9]*/environ); do
         file=${file//[!0-9]/}
@@ -33,7 +33,7 @@ clean_more() {
     rm -rf "$TMPDIR_OUT"
 }
 
-# Deleted, with and without a supervisor; no database; by id, prefix and `last`.
+# Deleted, with and without a supervisor; not a database; by id, prefix and `last`.
 for how in deleted orphaned garbage; do
     "$driver" launch "run-$how" 2 2
     await 20 has_step "run-$how" 3
@@ -51,8 +51,8 @@ for how in deleted orphaned garbage; do
 done
 ! "$dtrun" stop nobody >"$TMPDIR_OUT/out" 2>&1 || fail "a run that nobody knows is stopped"
 
-# On the node alone: what runs there is listed, and one is ended. (Names that no other test has: all
-# runs of this machine are found.)
+# On one node only: lists what runs there, and ends one run. (The names are unique to this test, because all runs of
+# this machine are found.)
 pair=pair-$$-$RANDOM
 one=$pair-1 two=$pair-2
 "$driver" launch "$one" 2
@@ -63,7 +63,7 @@ await 20 has_step "$two" 3
 for run in "$one" "$two"; do
     grep -q "^$run attempt 1: is running" "$TMPDIR_OUT/out" || fail "$run is not listed: $(cat "$TMPDIR_OUT/out")"
 done
-for ref in "$pair" ""; do # who of them, or anybody?
+for ref in "$pair" ""; do # an ambiguous prefix, and one that matches nothing
     status=0
     "$dtrun" stop --node localhost "$ref" >"$TMPDIR_OUT/out" 2>&1 || status=$?
     is "exit code of stop --node '$ref'" $status 2
@@ -76,17 +76,17 @@ done
 "$dtrun" stop --node localhost "$one" >"$TMPDIR_OUT/out" || fail "stop --node: $?"
 no_ranks "$one" || fail "ranks of the first are left"
 [ -n "$(ranks_of "$two")" ] || fail "the second was ended with the first"
-end_is "$one" stopped 4 # its supervisor has heard that it was a person
+end_is "$one" stopped 4 # its supervisor knows that a person stopped it
 kill_supervisor "$two"
 "$dtrun" stop --node localhost "$two" --now >"$TMPDIR_OUT/out" || fail "stop --node: $?"
 no_ranks "$two" || fail "ranks of the second are left"
 "$driver" ensure "$two"
 await 30 has_ended "$two"
 
-# From here on a stop waits for the store, for the supervisor and for the agents.
+# From here on a stop waits for the store, the supervisor and the agents.
 export DTRUN_TEST_TIMES=0.2
 
-# A supervisor that is paused (SIGSTOP): its nodes are asked directly; it writes the end down once it continues.
+# A supervisor that is paused (SIGSTOP): its nodes are asked directly; it records the end once it continues.
 "$driver" launch paused 2
 await 20 has_step paused 3
 pid=$(processes "supervise paused")
@@ -112,7 +112,7 @@ stop_is_good paused-now --now
 "$driver" ensure paused-now
 end_is paused-now stopped 4
 
-# Everything is paused, as on a machine that freezes: supervisor, bridges, agents, ranks. --now ends all of it.
+# Everything is paused, as on a frozen machine: supervisor, bridges, agents, ranks. --now ends all of it.
 "$driver" launch frozen 2 2
 await 20 has_step frozen 3
 kill -STOP $(processes_of frozen) $(ranks_of frozen)
@@ -122,7 +122,7 @@ left=$(processes_of frozen)
 "$driver" ensure frozen
 end_is frozen stopped 4
 
-# A full disk, and one that cannot be written to.
+# A full disk, and a disk that cannot be written.
 if mkdir -p "$TMPDIR_OUT/keep" && mv "$disk" "$TMPDIR_OUT/keep/" && mkdir "$disk" &&
     mount -t tmpfs -o size=8m none "$disk" 2>/dev/null; then
     mounted=yes
@@ -131,7 +131,7 @@ if mkdir -p "$TMPDIR_OUT/keep" && mv "$disk" "$TMPDIR_OUT/keep/" && mkdir "$disk
         await 20 has_step "full-$also" 3
         [ $also = supervised ] || kill_supervisor "full-$also"
         head -c 8M /dev/zero >"$disk/filler" 2>/dev/null || true
-        # Without --now who has something to write waits for room, and stop says so.
+        # Without --now, processes with something to write wait for space, and stop reports this.
         status=0
         "$dtrun" stop "full-$also" >"$TMPDIR_OUT/out" 2>&1 || status=$?
         no_ranks "full-$also" || fail "ranks are left: $(cat "$TMPDIR_OUT/out")"
@@ -151,7 +151,7 @@ if mkdir -p "$TMPDIR_OUT/keep" && mv "$disk" "$TMPDIR_OUT/keep/" && mkdir "$disk
         is state "$(get "full-$also" state)" stopped
         is attempt "$(get "full-$also" attempt)" 1
     done
-    # At once, without a stop that waits before it; and it can be resumed.
+    # --now, without a stop that waits before it; and the run can be resumed.
     "$driver" launch full-at-once 2
     await 20 has_step full-at-once 3
     head -c 8M /dev/zero >"$disk/filler" 2>/dev/null || true
@@ -161,7 +161,7 @@ if mkdir -p "$TMPDIR_OUT/keep" && mv "$disk" "$TMPDIR_OUT/keep/" && mkdir "$disk
     "$driver" ensure full-at-once
     end_is full-at-once stopped 4
     grep -q '^follow ' "$disk/runs/full-at-once/supervisor.lock" || fail "the mark outlives the run's end"
-    # Read-only for whoever stops.
+    # The state folder is read-only for the user who stops.
     "$driver" launch read-only 2
     await 20 has_step read-only 3
     kill_supervisor read-only

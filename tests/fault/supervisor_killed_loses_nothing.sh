@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# kill -9 of the supervisor at random moments, another one follows: every point once.
+# kill -9 of the supervisor at random moments, and another one starts: every point is there once.
 #
 #   supervisor_killed_loses_nothing.sh [RUN...]   (default: one run)
 . "$(dirname "$0")/lib.sh"

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# The fault tests as a table: what was done, the limit, and what was seen here.
+# Prints the fault tests as a table: what was done, the limit, and what was measured.
 #
 #   DTRUN_BIN=build/dev/bin tests/fault/ten.sh        everything, about 10 minutes
 #   ... ten.sh 3 8                                     only what has figures for these numbers
 #
-# Exit code 1 where a test failed or a figure is past its limit. A machine that has other work to do
-# is late for reasons of its own: then look at what was seen.
+# Exit code 1 if a test failed or a figure is over its limit. On a busy machine figures are late for other reasons: then
+# look at the measured values.
 set -uo pipefail
 cd "$(dirname "$0")"
 : "${DTRUN_BIN:?the folder of the programs, as in DTRUN_BIN=build/dev/bin}"
@@ -16,7 +16,7 @@ export DTRUN_BIN FAULT_FULL=1 FAULT_FIGURES=$work/figures DTRUN_KILLS=100
 : >"$FAULT_FIGURES"
 bad=0
 
-# numbers and the test that has figures for them
+# numbers, and the test that measures them
 tests='1,2,4,5,7,8 on_hosts.sh
 3 node_vanishes.sh
 4 supervisor_killed_loses_nothing.sh

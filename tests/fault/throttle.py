@@ -1,18 +1,18 @@
-"""Gives processes a share of the processor time that they would have: halted and let go, in turns.
+"""Gives processes a share of the processor time that they would get: halts and continues them in turn.
 
   throttle.py SHARE SECONDS PID...
 
-A turn ends when each that wants some has used processor time, not when a clock says so: on a busy
-machine they get their share too. SIGTERM ends it; whatever ends it, they continue afterwards."""
+A turn ends when each process that wants processor time has used some, not after a fixed time: on a busy machine they
+get their share too. SIGTERM ends it; whatever ends it, they continue afterwards."""
 import os, signal, sys, time
 
-LONGEST_TURN = 0.5  # where the machine is so busy that nobody gets anything
-LONGEST_HALT = 1.5  # who is halted for as long as a limit is stopped, not slow
+LONGEST_TURN = 0.5  # if the machine is so busy that no process gets any
+LONGEST_HALT = 1.5  # a process that is halted for as long as a limit counts as stopped, not slow
 TICK = 1 / os.sysconf('SC_CLK_TCK')
 
 
 def look(pid):
-    """Seconds of processor time, and whether it wants more; None: it is gone."""
+    """Returns the seconds of processor time, and whether the process wants more; None if it is gone."""
     try:
         with open(f'/proc/{pid}/stat') as file:
             fields = file.read().rpartition(')')[2].split()
@@ -36,7 +36,7 @@ def is_served(pid, before):
 
 
 def turn(pids, share):
-    """Lets them go until each that wants it has had some time, then halts them. How long for."""
+    """Continues the processes until each that wants it has had some time, then halts them. Returns for how long."""
     before, begun = {pid: look(pid) for pid in pids}, time.monotonic()
     signal_all(pids, signal.SIGCONT)
     time.sleep(TICK)

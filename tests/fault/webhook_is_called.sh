@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# notify.webhook: a real server, which is busy at first, hears of a restart and of the end; the secret
-# in its URL is nowhere to be read.
+# notify.webhook: a real server, which is busy at first, gets the restart and the end; the secret in its URL appears
+# nowhere.
 . "$(dirname "$0")/lib.sh"
 export HOOK_TOKEN=s3cr3t-$RANDOM$RANDOM
 python3 - >"$XDG_STATE_HOME/port" 2>/dev/null <<'PY' &
@@ -37,7 +37,7 @@ is "second" "$(sed -n 2p "$XDG_STATE_HOME/told")" \
     "True failed one 2 rank 0 on localhost was killed by signal 6 (SIGABRT); given up after 1 restart without a new checkpoint"
 if grep -rq "$HOOK_TOKEN" "$XDG_STATE_HOME/dtrun"; then fail "the secret is in a file"; fi
 
-# nobody listens, or there is nothing to fill in: the run ends as it would, and the log says why
+# the variable is not set, or the server is gone: the run ends as usual, and the log has the reason
 kill "$server"
 HOOK_TOKEN= FAKE_STEPS=3 "$driver" launch two 1
 end_is two finished 0
