@@ -24,7 +24,7 @@ typedef struct model_size {
     const char *name;
     bool card;                                        /* for cards, else for the CPU */
     int64_t b, t, c, heads, vocab, padded, head_rows; /* true: for cards; false: for the CPU */
-    int64_t blocks; /* the flat buffer has the parameters of this many blocks */
+    int64_t blocks; /* number of blocks whose parameters a flat buffer has */
     size_t capacity;
     bool quick;
 } model_size;

@@ -59,7 +59,7 @@ class Step:
         self.add(kernel, calls, ACT * (m * k + n * k) + out * m * n + extra, 2.0 * m * n * k)
 
     def attention(self, kernels, width, products, moved):
-        """products: number of products of 64 x 64 tiles that are computed for a tile that must be done."""
+        """products: number of products of 64 x 64 tiles that the kernel computes for a tile."""
         tiles = self.B * self.H * (T // 64) * (T // 64 + 1) // 2
         issue = sum(instructions(width)[kernel] for kernel in kernels) * 4 * tiles * self.L * self.accumulate
         self.add("attention, " + ("forward" if kernels == ["forward"] else "backward: queries; keys, values"), self.L * self.accumulate,
