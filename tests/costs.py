@@ -5,7 +5,8 @@
 
 Processor seconds are those of the test and of everything that it started, detached or not: on a busy machine they stay
 the same, unlike elapsed seconds. --write: the measured tests of 10 seconds or more are written to tests/longest, by
-which ctest starts these first (CMakeLists.txt); lines of other tests stay. """
+which ctest starts these first (CMakeLists.txt); lines of other tests stay.
+"""
 import argparse
 import concurrent.futures
 import ctypes

@@ -7,7 +7,8 @@ and cuDNN's attention.
     gpu_peer_torch.py copy                                                 the rate of the memory
 
 Prints a JSON line whenever a setting is the best so far; the last one counts. Times are medians of series of launches
-between two events of the card. """
+between two events of the card.
+"""
 
 import argparse
 import json

@@ -8,7 +8,8 @@ the floor (the longer of both times at the data sheet's rates, with the whole ca
 and an H200, and an empty column for the measured time. The expected time is the floor divided by the shares below,
 which such kernels reach elsewhere. That of attention is the time to issue its instructions
 (tests/gpu/instructions.txt); for wgmma it is that of its products where these take longer, over all tiles, with whole
-tiles on the diagonal. The settings are bf16, no dropout, nothing recomputed except GELU, and T 1,024. """
+tiles on the diagonal. The settings are bf16, no dropout, nothing recomputed except GELU, and T 1,024.
+"""
 
 import argparse
 import pathlib

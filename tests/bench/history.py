@@ -6,7 +6,8 @@
 
 Builds nothing: `cmake --build BUILD --target bench_store serve_store` first. The store is made in FOLDER (a temporary
 one; 40 bytes a point). Cold means a server that has just started, and a store that is not in the page cache. Elapsed
-times are those of the client, on loopback; processor times are those of the server. """
+times are those of the client, on loopback; processor times are those of the server.
+"""
 
 import argparse
 import http.client

@@ -11,7 +11,8 @@ faster dtrun is. Each peer is used in its fastest way: 1,000 points a call direc
 (MLflow with SQLite: log_batch; TensorBoard: its summary Writer; trackio: bulk_log). Reads are, for MLflow and
 TensorBoard, the requests of their pages, and for trackio the functions that its server calls. Filling ends after a
 minute: a peer with fewer points by then is charted with those, and its column has their number. wrk, if it is
-installed, measures the most answers a second of dtrun. """
+installed, measures the most answers a second of dtrun.
+"""
 
 import argparse
 import contextlib

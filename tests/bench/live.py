@@ -6,7 +6,8 @@
 
 Starts a run in its own folder (two ranks, a point of each metric every step) in addition to ended runs, a server, and
 the clients. Each client has the page of this run, the first page of the list, or a comparison of this run with 3
-others. Prints a table. The processor time is that of the server only. """
+others. Prints a table. The processor time is that of the server only.
+"""
 
 import argparse
 import http.client

@@ -1,7 +1,8 @@
 """The measures of docs/notes/training.md, each a function that makes rows of the table.
 
 A row is (measure, bar, dtrun, PyTorch, runs). dtrun and the peer are measured in turn. PyTorch is measured in the
-faster of eager and torch.compile. The time to compile before its first step is not counted. """
+faster of eager and torch.compile. The time to compile before its first step is not counted.
+"""
 
 import array
 import pathlib

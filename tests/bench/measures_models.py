@@ -1,6 +1,7 @@
 """Measures models other than GPT-2, compared with transformers: training of Llama and translation, greedy decoding, and
 translation with beam search. Rows are as in measures.py: (measure, bar, dtrun, PyTorch, runs), with the peer in the
-faster of eager and compiled. """
+faster of eager and compiled.
+"""
 
 import array
 import os

@@ -4,7 +4,8 @@
     tests/bench/open_run.py [--build build/test] [--steps 400000] [--metrics 100] [--store FOLDER]
 
 Builds nothing: `cmake --build BUILD --target dtrun bench_store` first. The store is made in FOLDER, or in a temporary
-one (32 bytes a point); a store in FOLDER is reused. Times are to the first complete frame, the best of five. """
+one (32 bytes a point); a store in FOLDER is reused. Times are to the first complete frame, the best of five.
+"""
 
 import argparse
 import os

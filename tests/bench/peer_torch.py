@@ -10,7 +10,8 @@ speed  tokens/s, median over steps after warm-up (forward, backward, clip, AdamW
        start-up and compilation; curve: step, validation loss and seconds save   seconds of each step, one of which
        begins with an async_save of model and optimizer by torch.distributed.checkpoint; the settings are those of
        speed, and the first step is not reported peak_bytes is that of the process: choose one mode, eager or compile,
-       to measure it. """
+       to measure it.
+"""
 
 import argparse
 import json

@@ -10,7 +10,8 @@ All programs get the same documents of about 100 kB. A library counts in its fas
 a batch; for one thread also a batch on one thread. The ids of all are compared. dtrun starts each round with an empty
 cache. --processor: measure processor time for one thread, on a busy machine. Text and vocabularies are kept in
 build/bench-release/tokens. bytes_one, bytes_many and prepare are in tokens_bytes.py, which needs sentencepiece and
-datasets too. """
+datasets too.
+"""
 
 import argparse
 import array

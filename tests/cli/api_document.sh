@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# docs/openapi.json against the server: the same addresses and arguments as in the source, and answers of a run that
-# finished and of an active one that are what it says; and what Prometheus is told.
+# Compares docs/openapi.json with the server: the addresses and arguments are those of the source, and the answers for a
+# finished and an active run match it. Also checks the metrics for Prometheus.
 . "$(dirname "$0")/lib.sh"
 make_tiny
 expect 0 launch --wait --json "$work/tiny.yaml" --set schedule.steps=20

@@ -5,11 +5,11 @@ cp tests/cli/trainer.sh "$work/trainer.sh"
 recipe() { # name and lines of a recipe
     printf '%s\n' "${@:2}" >"$work/$1.yaml"
 }
-processes() { # of this test, by the marker that its sleeps have
+processes() { # processes of this test, recognised by the marker of their sleeps
     pgrep -f "sleep $1" | wc -l
 }
 
-# Two processes finish; the environment, the words and the metrics are there, and the secret is nowhere.
+# Two processes finish; the environment, the arguments and the metrics are there, and the secret appears nowhere.
 recipe good "command: ./trainer.sh good \"two words\" '{nproc}-{nnodes}-{node_rank}' {brace}" \
     'processes: 2' 'metrics: json' 'env: {KEY: "${env:DT_TEST_KEY}", OMP_NUM_THREADS: 5}' 'gpus: 0'
 expect 2 validate "$work/good.yaml"
@@ -77,12 +77,12 @@ says "saved"
 expect 0 status --json "$run"
 json "o['state'] == 'stopped'" "o['exit_code'] == 4"
 
-# A time limit ends it, however it takes that.
+# A time limit ends the program, however it reacts.
 expect 124 launch --wait "$work/stop.yaml" --set time_limit=1s --set 'command=./trainer.sh stubborn 7532'
 says "time_limit reached"
 [ "$(processes 7532)" -eq 0 ] || fail "the time limit left $(pgrep -af 'sleep 7532')"
 
-# A restart has another count and another port.
+# A restart has another restart count and another port.
 recipe again 'command: ./trainer.sh again 3' 'failure: {max_restarts: 2}' 'metrics: json'
 expect 0 launch --wait "$work/again.yaml"
 expect 0 logs last

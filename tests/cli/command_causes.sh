@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Which rank of a `command` is said to be the first cause: one that ended early, one that slept while others waited, one
-# that hangs (failure.hang_seconds); and which line of its output is the reason.
+# Which rank of a `command` is named as the first cause: a rank that ended early, one that slept while others waited,
+# one that hangs (failure.hang_seconds); and which line of its output is the reason.
 . "$(dirname "$0")/lib.sh"
-export DTRUN_TEST_TIMES=0.25 # a heartbeat each half a second
-cause() { # what two processes of a shell do, options... : ends with code 1
+export DTRUN_TEST_TIMES=0.25 # a heartbeat every half second
+cause() { # shell code for two processes, options... : the run ends with code 1
     printf '%s\n' "$1" >"$work/program.sh"
     expect 1 run --wait --processes 2 "${@:2}" -- sh "$work/program.sh"
 }
 
-# A rank that ends with code 0 while others go on, which then fail of it.
+# A rank ends with code 0 while others continue, which then fail because of it.
 cause '[ $RANK = 1 ] && exit 0; sleep 1; echo "RuntimeError: Connection closed by peer" >&2; exit 1'
 says "rank 1 on localhost ended with code 0 at " \
     "Z, before the others; then rank 0 on localhost exited with code 1: RuntimeError: Connection closed by peer"
@@ -31,14 +31,14 @@ expect 0 run --detach --name sleeps --processes 2 -- python3 "$work/sleeps.py"
 cause 'if [ $RANK = 1 ]; then kill -STOP $$; fi; sleep 2; echo "Timed out waiting for a peer" >&2; exit 1'
 says "rank 1 on localhost was stopped by a signal" "while the others waited for it; then rank 0"
 
-# All ranks sleep, or one is stopped: seen with failure.hang_seconds, which is off unless it is set.
+# All ranks sleep, or one is stopped: detected with failure.hang_seconds, which is off unless set.
 cause '[ $RANK = 1 ] && kill -STOP $$; while :; do echo x; sleep 0.1; done' --set failure.hang_seconds=1
 says "the program hangs (failure.hang_seconds is 1): rank 1 on localhost was stopped by a signal, for "
 expect 0 run --detach --name hangs --processes 2 --set failure.hang_seconds=1 -- sleep 1000
 expect 0 run --dry-run --json -- true
 json "o['plan']['recipe']['failure']['hang_seconds'] == 0"
 
-# What Python says at its end is not the reason.
+# Messages that Python prints at its exit are not the reason.
 cat >"$work/warns.py" <<'PY'
 import sys
 class Late:
@@ -50,7 +50,7 @@ PY
 expect 1 run --wait -- python3 "$work/warns.py"
 says "exited with code 4: cannot open dataset /data/x"
 
-# The runs that were started above.
+# Checks of the runs that were started above.
 expect 1 wait sleeps
 expect 0 show sleeps
 says "rank 1 on localhost slept at File" "line 3 in forgotten, for " \

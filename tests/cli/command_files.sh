@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# setup and collect of a command on this machine: once for each content, its failure, a stop, two runs at once, a setup
-# that was killed; and which files are brought into the run's folder.
+# setup and collect of a command on this machine: a setup runs once for each content; it fails, is stopped, is killed,
+# and is used by two runs at once. Which files are copied into the run's folder.
 . "$(dirname "$0")/lib.sh"
 program=$work/program
 mkdir -p "$program"
@@ -18,7 +18,7 @@ await() { # seconds command...
 }
 run_folder() { echo "$work/state/dtrun/runs/$(field "o['run']")"; }
 
-# A setup runs once for a content, with the variables of the recipe; the next launch finds it done.
+# A setup runs once for each content, with the variables of the recipe; the next launch finds it done.
 recipe set 'command: sh -c "cat made; echo key=$KEY"' 'setup: echo "setting up $KEY"; date +%N >made; echo x >>log.txt' \
     'env: {KEY: "${env:DT_TEST_KEY}"}'
 export DT_TEST_KEY=hush-hush-hush
@@ -33,7 +33,7 @@ expect 0 launch --wait --json "$work/set.yaml"
 [ "$(wc -l <"$program/log.txt")" -eq 2 ] || fail "the setup did not run after a change"
 unset DT_TEST_KEY
 
-# One that fails: its last lines, no start, no restart; it is not taken for done.
+# A failing setup: its last lines, no start, no restart; it does not count as done.
 recipe bad 'command: touch started' 'setup: echo first; echo "the reason" >&2; exit 7' 'failure: {max_restarts: 3}'
 for i in 1 2; do
     expect 3 launch --wait "$work/bad.yaml"
@@ -72,7 +72,7 @@ pgrep -xf 'sleep 98764' && fail "the program is left"
 expect 0 logs last
 says "1 end"
 
-# A stop ends the setup with what it started, and so does the death of what attends to it.
+# A stop ends the setup with everything that it started, and so does the death of the process that watches it.
 recipe slow 'command: "true"' 'setup: echo $$ >made; setsid sleep 98765 & setsid sleep 98765; touch log2.txt'
 expect 0 launch --detach --json "$work/slow.yaml"
 run=$(field "o['run']")

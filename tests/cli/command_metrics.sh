@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Where metrics of a `command` come from: odd JSON lines, dictionaries that Python prints, patterns without a step, tables,
-# the state of transformers' Trainer, event files; and that what is left out is counted.
+# Where metrics of a `command` come from: odd JSON lines, dictionaries that Python prints, patterns without a step,
+# tables, the state of transformers' Trainer, event files. Values that are left out are counted.
 . "$(dirname "$0")/lib.sh"
 points() { # name : "STEP,VALUE ..." of the newest run
     expect 0 metrics last --name "$1" --format csv
@@ -15,7 +15,7 @@ program() { # options of dtrun run... : runs $work/program.py there
     (cd "$work" && "$dtrun" run --wait "$@" -- python3 program.py >"$work/out" 2>"$work/err") || fail "exit $? of $*"
 }
 
-# Lines that Python or a logger writes, which are not exactly JSON.
+# Lines of Python or a logger that are not exactly JSON.
 cat >"$work/program.py" <<'PY'
 print('\033[0;32m{"step": 1, "loss": 0.5}\033[0m')
 print('{"step": 2, "loss": 0.4}{"step": 3, "loss": 0.3}, {"step": 4, "loss": 0.2}')
@@ -34,7 +34,7 @@ expect 0 logs last
 says "a line of metrics has no whole number 'step' and is left out: {\"loss\": 3, \"epoch\": 1}" \
     "metrics left out: 1 lines that are not valid JSON, 2 lines without a whole number 'step', 4 values that are not numbers"
 
-# transformers' Trainer: a dictionary, then its bar is drawn again; other bars do not matter.
+# transformers' Trainer: a dictionary, then its progress bar is drawn again; other bars do not matter.
 cat >"$work/program.py" <<'PY'
 import fcntl, os, struct, sys, termios, time
 def unread(fd):
@@ -71,7 +71,7 @@ are loss "10,0.1 20,0.2 30,0.3"
 are learning_rate "10,5e-05 20,5e-05 30,5e-05"
 are valid_loss "10,0.2 20,0.4 30,0.6"
 are train_runtime "30,3.5"
-printf 'for i in range(3): print({"loss": 1 / (i + 1), "epoch": i})\n' >"$work/program.py" # without a bar
+printf 'for i in range(3): print({"loss": 1 / (i + 1), "epoch": i})\n' >"$work/program.py" # without a progress bar
 program
 are loss "1,1 2,0.5 3,0.3333333333333333"
 
@@ -95,7 +95,8 @@ expect 0 metrics last --format csv
 expect 2 run --metrics jsno -- true
 says "'jsno'" "json"
 
-# Tables of Lightning: cells are empty, and the whole file is written again when a name is added. The newest one counts.
+# Tables of Lightning: cells can be empty, and the whole file is rewritten when a column is added. The newest table
+# counts.
 mkdir -p "$work/logs/version_0"
 printf 'step,train_loss\n1,9\n' >"$work/logs/version_0/metrics.csv"
 cat >"$work/program.py" <<'PY'
@@ -130,7 +131,7 @@ program --metrics none --set 'metrics.file=saved/checkpoint-*/trainer_state.json
 are loss "5,0.5 10,1"
 are eval_loss "5,1 10,2"
 
-# Event files of TensorBoard below the folder; what was there before is not read.
+# Event files of TensorBoard below the folder; files from before the run are not read.
 expect 0 export last --to tensorboard "$work/board"
 mkdir -p "$work/runs/old" && cp "$work"/board/*/*tfevents* "$work/runs/old" 2>/dev/null || cp "$work"/board/*tfevents* "$work/runs/old"
 cat >"$work/program.py" <<'PY'

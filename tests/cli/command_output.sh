@@ -22,7 +22,7 @@ json "o['loss'] == 0.3" "o['steps'] == 3"
 expect 0 metrics last --name lr --format csv
 says "0.001"
 
-# What rank 0 prints is shown by --wait, with its last incomplete line; nothing that the program does not report.
+# --wait shows the output of rank 0, with its last incomplete line, and no values that the program does not report.
 printf 'for i in 1 2 3; do echo "line $i of rank $RANK"; done; printf "10%%%%\\r20%%%%\\r30%%%%\\n"; printf "no newline"' >"$work/talk.sh"
 expect 0 run --wait --processes 2 -- sh "$work/talk.sh"
 says "line 1 of rank 0" "line 3 of rank 0" "30%" "no newline" "logs " "talk "
@@ -32,7 +32,7 @@ for words in "status last" "show last" "list --columns run,step"; do
     lacks "of ?" "0/?" "loss  " "loss -"
 done
 
-# Programs that are not there, or cannot be executed.
+# Programs that do not exist or cannot be executed.
 recipe bad 'command: ./trainer.sh code 3'
 refused() { # COMMAND, message
     expect 1 launch --wait "$work/bad.yaml" --set processes=1 --set failure.max_restarts=2 --set "command=$1"
@@ -68,7 +68,8 @@ says "PROGRAM... is missing"
 expect 2 run --processes many -- true
 says "expected 'gpu', 'node' or a number"
 
-# The GPUs that the plan gives to a node, as the node names them. The engine starts programs that use them or not.
+# The GPUs that the plan assigns to a node, with the names of the node. The engine starts programs whether or not they
+# use them.
 recipe gpus "command: sh -c 'echo gpus=\$CUDA_VISIBLE_DEVICES threads=\$OMP_NUM_THREADS nproc={nproc}'" 'processes: node'
 expect 0 launch --dry-run --json "$work/gpus.yaml"
 python3 - "$work" <<'PY'
@@ -83,8 +84,8 @@ says "gpus=8,9 threads= nproc=2" '"event":"ready"' '"reason":"steps"'
 CUDA_VISIBLE_DEVICES='' "$DTRUN_BIN/dtrun-engine" train --plan "$work/plan.json" >"$work/out" 2>"$work/err"
 says "gpus=1,2"
 
-# Refused: before there is a run, with the field and the reason.
-wrong() { # text of a recipe; what it says
+# Refused before a run exists, with the field and the reason.
+wrong() { # text of a recipe; expected message
     printf '%b\n' "$1" >"$work/wrong.yaml"
     expect 2 launch "$work/wrong.yaml"
     says "${@:2}"

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Checkpoints of a command's program: found when complete, listed, continued from by restarts and resumes.
+# Checkpoints of a command's program: found when complete, listed, used by restarts and resumes.
 . "$(dirname "$0")/lib.sh"
 cp tests/cli/trainer.sh "$work/trainer.sh"
 recipe() { # name and lines of a recipe
     printf '%s\n' "${@:2}" >"$work/$1.yaml"
 }
 
-# A restart continues from the newest complete checkpoint: not from that of an earlier run, and not from the one that
-# was being written when the program died. The history has each step once.
+# A restart continues from the newest complete checkpoint, not from one of an earlier run, and not from one that was
+# incomplete when the program died. The history has each step once.
 recipe saves 'command: ./trainer.sh saves 20 13' 'metrics: json' 'resume: --from {checkpoint}' \
     'checkpoints: {path: "ckpt/checkpoint-{step}", settle: 0.2}'
 mkdir -p "$work/ckpt/checkpoint-50" && echo 50 >"$work/ckpt/checkpoint-50/step"
@@ -26,7 +26,7 @@ expect 0 metrics last --name loss --format csv
 expect 0 gc checkpoints --keep 1 --yes
 [ -e "$work/ckpt/checkpoint-5/step" ] || fail "gc removed a checkpoint of the program"
 
-# A resume continues as a restart does, with --from at an earlier step; a missing checkpoint is named.
+# A resume continues as a restart does, also with --from at an earlier step; a missing checkpoint is named.
 rm -r "$work/ckpt"
 expect 1 launch --wait "$work/saves.yaml" --set failure.max_restarts=0
 says "exited with code 7"
@@ -43,8 +43,8 @@ expect 1 resume last --wait
 says "cannot continue from the checkpoint '$work/ckpt/checkpoint-10'" "on localhost"
 expect 0 resume last --wait --from 5
 
-# One file that is overwritten has the step of the metrics; a shell gets the words too; a program that ends at once
-# after a resume is reported.
+# One file that is overwritten has the step of the metrics; a shell gets the resume words too; a program that ends at
+# once after a resume is reported.
 recipe single 'command: sh ./trainer.sh last' 'shell: true' 'metrics: json' 'checkpoints: {path: last.pt, settle: 0.1}' \
     'resume: "--from {checkpoint}"' 'failure: {max_restarts: 0}'
 expect 1 launch --wait "$work/single.yaml"
@@ -60,14 +60,14 @@ says "without a new step"
 expect 0 logs last
 says "$work/last.pt --from $work/last.pt"
 
-# The same error twice at once, without a step between, ends the run with that error.
+# The same error twice, each time at once and without a step in between, ends the run with this error.
 recipe same 'command: sh -c "echo no such thing $$ >&2; exit 3"' 'failure: {max_restarts: 9}'
 expect 1 launch --wait "$work/same.yaml"
 says "no such thing" "not tried again: the attempt before had the same error at once too"
 expect 0 status --json last
 json "o['attempt'] == 2"
 
-# A stop by another signal; what the program saves before it ends is complete.
+# A stop by another signal; a checkpoint that the program saves before it ends is complete.
 recipe signalled 'command: ./trainer.sh signalled INT' 'stop_signal: INT' 'metrics: json' 'checkpoints: save?'
 expect 0 launch --detach "$work/signalled.yaml"
 for ((i = 0; i < 100; i++)); do "$dtrun" status last | grep -q 'step 1' && break; sleep 0.1; done
@@ -95,7 +95,7 @@ for run in $(python3 -c 'import json; print(*(r["run"] for r in json.load(open("
 done >"$work/swept" 2>&1
 grep -q "lr=0.1 size=a b x" "$work/swept" && grep -q "lr=0.2 size=a b x" "$work/swept" || fail "not the points: $(cat "$work/swept")"
 
-# Metrics from a file: what an earlier run left is skipped, and a replaced file is read from its beginning.
+# Metrics from a file: lines of an earlier run are skipped, and a replaced file is read from its beginning.
 cat >"$work/filed.yaml" <<'END'
 command: 'for i in 1 2 3; do echo "{\"step\": $i, \"loss\": 0.$i}" >>log/{run}.jsonl; sleep 0.3; done'
 shell: true

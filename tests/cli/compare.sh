@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs beside each other: what was asked for, what came of it, and their points in one table.
+# Compares runs: their recipes, their results, and their points in one table.
 . "$(dirname "$0")/lib.sh"
 make_tiny
 
@@ -19,7 +19,7 @@ json "o['differ'] == ['optimizer.lr']" "[r['run'] for r in o['runs']] == '${runs
     "o['runs'][0]['metrics']['tokens_per_second']['best']['value'] >= o['runs'][0]['metrics']['tokens_per_second']['last']['value']"
 expect 0 compare --group rates --json -m loss
 json "[r['run'] for r in o['runs']] == '${runs[*]}'.split()" "list(o['runs'][0]['metrics']) == ['loss']"
-expect 0 compare rates --json -m loss # a group where no run has the name
+expect 0 compare rates --json -m loss # a group in which no run has the name
 json "[r['run'] for r in o['runs']] == '${runs[*]}'.split()"
 expect 0 compare "${runs[1]}" rates --json -m loss
 json "[r['run'] for r in o['runs']] == ['${runs[1]}', '${runs[0]}']"
@@ -32,7 +32,7 @@ says "optimizer.lr" "validation loss" "vs first" "%)" "aaa" "bbb" "+----"
 lacks "seed"
 [ "$(awk 'length > 110' "$work/out" | wc -l)" -eq 0 ] || fail "a line is too wide"
 
-# Without a recipe: the others are compared, whatever the order.
+# A run without a recipe: the others are compared, in any order.
 printf 'step,loss\n1,3\n2,2\n' >"$work/points.csv"
 expect 0 import csv "$work/points.csv" --json
 imported=$(field "o['runs'][0]")

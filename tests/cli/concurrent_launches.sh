@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Launches at the same moment: each is a run of its own, whole, with its own numbers of steps.
+# Launches at the same moment: each is a separate, complete run with its own number of steps.
 . "$(dirname "$0")/lib.sh"
 make_tiny
 
@@ -23,7 +23,7 @@ json "len({r['run'] for r in o['runs']}) == 3"
 expect 0 metrics run2 --name loss
 [ "$(wc -l <"$work/out")" -eq 33 ] || fail "$(wc -l <"$work/out") lines, wanted 32 points"
 
-# One state folder on which two people ask at once while runs are written.
+# Two processes read one state folder while runs are written.
 for i in 1 2 3 4; do
     "$dtrun" list --json >"$work/list$i" 2>&1 &
 done
@@ -32,7 +32,7 @@ for i in 1 2 3 4; do
     cmp -s "$work/list1" "$work/list$i" || fail "two lists differ"
 done
 
-# Two that run are watched at once where nobody says which.
+# Without an id, two active runs are watched at once.
 for i in 1 2; do
     expect 0 launch --detach "$work/tiny.yaml" --set "name=long$i" --set ranks=1 --set schedule.steps=1000000
 done

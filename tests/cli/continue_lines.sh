@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# The lines of a file as prompts: each as if it were given alone, whatever grows beside it; what cannot be continued
-# is named before anything is made.
+# The lines of a file as prompts: each gives the same text as alone, whatever else is in the batch; a line that cannot
+# be continued is named before any text is generated.
 . "$(dirname "$0")/lib.sh"
 make_tiny
 printf 'the\nthe quick\n\nq\nthe quick brown fox jumps\r\nbrown\nthe quick brow\nfox' >"$work/lines" # 16 tokens are seen
 
-alone() { # run options...: each line as a prompt of its own
+alone() { # run options...: generates from each line as a separate prompt
     local run=$1 seed=1337 line
     shift
     while IFS= read -r line || [ -n "$line" ]; do
@@ -49,8 +49,8 @@ expect 2 generate "$run" --input "$work/strange"
 says "line 3"
 is_lines 0
 
-# A search: its score is the mean of the text's log-likelihood a token, as `score` has it behind a line break; no worse
-# than what the likeliest token each time leads to.
+# Beam search: its score is the mean log-likelihood per token of the text, equal to that of `score` after a line break.
+# It is not worse than that of greedy decoding.
 for beam in 2 5 40; do
     : >"$work/found"
     : >"$work/texts"
@@ -87,7 +87,7 @@ says "--beam and --stop"
 expect 2 generate "$run" --input "$work/lines" --batch 0
 expect 3 generate "$run" --input "$work/nothing"
 
-# Killed, it leaves no engine that works for nobody, nor half a file.
+# A killed command leaves no engine process and no partial file.
 setsid "$dtrun" generate "$run" --input "$work/lines" --tokens 1000000 --output "$work/half" >/dev/null 2>&1 &
 asking=$!
 until engine=$(pgrep -P "$asking" -f dtrun-engine); do sleep 0.05; done

@@ -1,8 +1,7 @@
 #!/usr/bin/python3
-"""A crowd before the page: more connections than there are places, slow and rude ones, few descriptors.
-
-After each the health check has to answer; at the end the server is as small as before.
-usage: crowd.py DTRUN FOLDER    (XDG_STATE_HOME is set, and there is a store with a long curve: run 'aa')
+"""Overloads the page: more connections than places, slow and hostile clients, few descriptors. After each case the
+health check must answer; at the end the server uses as little memory as before. usage: crowd.py DTRUN FOLDER
+(XDG_STATE_HOME is set, and its store has a long curve in run 'aa')
 """
 import http.client
 import os
@@ -16,7 +15,7 @@ import threading
 import time
 
 DTRUN, FOLDER = sys.argv[1:3]
-PATIENCE = 120  # tells a hang, not a slow machine
+PATIENCE = 120  # long enough to distinguish a hang from a slow machine
 START = time.monotonic()
 
 
@@ -41,7 +40,7 @@ class Server:
                 f'Authorization: Bearer {self.secret}\r\n\r\n').encode()
 
     def ask(self, path):
-        """The status; tried again where the crowd cost us the connection."""
+        """Returns the status; tries again if the overload cost this connection."""
         for _ in range(20):
             try:
                 c = http.client.HTTPConnection('127.0.0.1', self.port, timeout=PATIENCE)
@@ -72,7 +71,7 @@ class Server:
 
 
 def hold(server, count):
-    """So many connections that ask for nothing; those that the kernel puts off are left out."""
+    """Opens this many connections that request nothing; leaves out those that the kernel puts off."""
     held = []
     for _ in range(count):
         s = socket.socket()
@@ -108,7 +107,7 @@ def a_thousand(server):
 
 
 def slow_askers(server):
-    """One byte a second for ever: only the places are theirs."""
+    """Sends one byte a second for ever: such clients only occupy their places."""
     held = [server.connect() for _ in range(40)]
     for round_ in range(3):
         for s in held:

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A damaged checkpoint is passed over where an older one is whole, and named where it was asked for.
+# A damaged checkpoint is skipped if an older one is undamaged, and reported if it was requested by name.
 . "$(dirname "$0")/lib.sh"
 make_tiny
 
@@ -15,7 +15,7 @@ one_line
 says "step-00000060"
 expect 0 generate "$run" --tokens 5 --json
 json "o['step'] == 40"
-expect 0 generate "$run@20" --tokens 5 --json # RUN@STEP, wherever a checkpoint is meant
+expect 0 generate "$run@20" --tokens 5 --json # RUN@STEP, in every command that takes a checkpoint
 json "o['step'] == 20"
 expect 3 generate "$run@60"
 expect 2 generate "$run@best" --checkpoint 20
@@ -30,7 +30,7 @@ expect 0 resume "$run" --wait --json
 json "o['steps'] == 60" "o['loss'] == $whole"
 says "step-00000060"
 
-# None whole: said, and what to do.
+# No checkpoint is undamaged: this is reported, with a remedy.
 for directory in "$work/state/dtrun/runs/$run/checkpoints"/step-*; do
     rm -f "$directory/complete"
 done

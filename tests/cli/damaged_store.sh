@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# A history with damaged pages: rm changes nothing or completes, a removal that was cut short is completed by the same
-# command, and backup leaves no copy. What comes back: repaired_store.sh.
+# A history with damaged pages: rm changes nothing or completes, an interrupted removal is completed by the same
+# command, and backup leaves no copy. repaired_store.sh tests what a repair restores.
 . "$(dirname "$0")/lib.sh"
 two_ended_runs
 keep
 
-# --- rm: rows and files go together, or nothing goes
+# --- rm: rows and files are removed together, or nothing is removed
 damage metrics
 files_of_two() { find "$runs/$two" -type f ! -name '*.lock' | sort; }
 files_of_two >"$work/before"
@@ -19,7 +19,7 @@ put_back
 expect 0 metrics two
 [ "$(wc -l <"$work/out")" -gt 150 ] || fail "the points are not there"
 
-# A file that cannot be removed: the rows are gone, nothing brings them back, the same command removes the rest.
+# A file cannot be removed: the rows are gone, nothing restores them, and the same command removes the rest.
 mkdir "$runs/$two/logs/held"
 if [ "$(id -u)" = 0 ]; then
     mount -t tmpfs none "$runs/$two/logs/held" || exit 77
@@ -46,7 +46,7 @@ expect 0 store check --json
 json "o['runs'] == 1" "o['problems'] == []"
 put_back
 
-# --- backup: a copy is whole, or there is none
+# --- backup: a copy is complete, or does not exist
 no_copy() {
     expect 3 store backup "$work/copies/copy.db"
     one_line

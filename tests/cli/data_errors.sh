@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Data that is missing, empty, too short or unreadable: told before anything starts.
+# Data that is missing, empty, too short or unreadable: reported before anything starts.
 . "$(dirname "$0")/lib.sh"
 make_tiny
 
@@ -23,7 +23,7 @@ refused "$work/folder.txt" "folder.txt"
 ln -s "$work/nowhere" "$work/dangling.txt"
 refused "$work/dangling.txt" "dangling.txt"
 refused "$work/no*match.txt" "no*match.txt"
-if [ "$(id -u)" -ne 0 ]; then # root may read everything
+if [ "$(id -u)" -ne 0 ]; then # root can read everything
     cp "$work/corpus.txt" "$work/secret.txt"
     chmod 000 "$work/secret.txt"
     refused "$work/secret.txt" "secret.txt" "Permission denied"
@@ -35,7 +35,8 @@ for how in validate "launch --wait" doctor; do
     says "two.yaml:$line:20: data.train"
 done
 
-# --- text for a tokenizer's file, and sentence pairs: validate reads their beginning, and refuses what a launch refuses
+# --- text for a tokenizer's file, and sentence pairs: validate reads their beginning, and refuses the same data as a
+# launch
 python3 - "$work" <<'PY'
 import sys
 write = lambda name, data: open(f"{sys.argv[1]}/{name}", "wb").write(data)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A folder that fairseq-preprocess wrote trains as it is: its index tells how ids are written, its
-# dictionary how many there are.
+# A folder that fairseq-preprocess wrote trains unchanged: its index has the type of the ids, its dictionary their
+# number.
 . "$(dirname "$0")/lib.sh"
 
 python3 - "$work" <<'PY'
@@ -34,14 +34,14 @@ json "o['state'] == 'finished'"
 run=$(field "o['run']")
 expect 0 show "$run" --json
 json "o['recipe']['data']['tokens'] == 'int32'" "o['recipe']['model']['vocab'] == 56"
-expect 0 generate "$run" --prompt "5 6 7" --tokens 2 # ids: they have no text
+expect 0 generate "$run" --prompt "5 6 7" --tokens 2 # ids, which have no text
 [ "$(wc -w <"$work/out")" = 5 ] || fail "writes $(cat "$work/out")"
 
-# what the recipe says counts, also where it is wrong
+# the value of the recipe counts, even if it is wrong
 expect 0 validate "$work/lm.yaml" --set data.tokens=int32 --set model.vocab=64
 expect 2 validate "$work/lm.yaml" --set model.vocab=40
 says "model.vocab"
-rm "$work"/*.idx # the run knows how they are written
+rm "$work"/*.idx # the run records the type of the ids
 expect 0 resume "$run" --set schedule.steps=5 --wait
 truncate -s 70 "$work/train.bin"
 expect 2 validate "$work/lm.yaml" --set data.tokens=int32

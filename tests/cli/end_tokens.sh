@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The token that ends a text is one: documents end with the eos_token of the tokenizer's folder, generation waits for
-# it, and an export has it in every file. Settings of the folder that are not applied are warned of by name.
+# One token ends a text everywhere: documents end with the eos_token of the tokenizer's folder, generation stops at it,
+# and an export has it in every file. Warnings name settings of the folder that are not applied.
 . "$(dirname "$0")/lib.sh"
 python3 - "$work" <<'PY'
 import json, os, sys
@@ -32,14 +32,14 @@ import struct, sys
 data = open(sys.argv[1], "rb").read()[1024:]
 print(*struct.unpack("<%dH" % (len(data) // 2), data))' "$(field "o['train']['files'][0]")"
 }
-value() { # FILE KEY: of a JSON file
+value() { # FILE KEY: value of a key in a JSON file
     python3 -c 'import json, sys; print(json.dumps(json.load(open(sys.argv[1])).get(sys.argv[2])))' "$@"
 }
 is() { # what, value, wanted
     [ "$2" = "$3" ] || fail "$1: '$2', wanted '$3'"
 }
 
-# --- documents end with the folder's token, which the launch names; data.end_of_text overrides it
+# --- documents end with the token of the folder, which the launch names; data.end_of_text overrides it
 expect 0 data prepare "$work/r.yaml"
 says "each as TEXT '<|im_end|>'"
 lacks "warning"
@@ -56,7 +56,7 @@ expect 0 data prepare "$work/r.yaml" --set data.tokenizer="$work/plain"
 says "each as TEXT '<|im_end|>'"
 rm "$work/plain/config.json"
 
-# --- a run; its export has the end in every file, and what came with the tokenizer
+# --- a run; its export has the end token in every file, and the files that came with the tokenizer
 expect 0 launch --wait --json "$work/r.yaml"
 expect 0 export --to hf r "$work/hf"
 is "config.json" "$(value "$work/hf/config.json" eos_token_id)" 420
@@ -68,7 +68,7 @@ rm -r "$work/chat"
 expect 0 resume r --wait --json --set schedule.steps=3
 json "o['state'] == 'finished'"
 
-# --- weights in: without generation_config.json; an end that is taught and one that is waited for
+# --- imported weights without generation_config.json; the end token for training, and the one at which generation stops
 rm "$work/hf/generation_config.json"
 cp "$work/r.yaml" "$work/tune.yaml"
 sed -i -e 's/^name: r$/name: tune/' -e 's/^model: .*/model: {from: hf}/' -e 's/, tokenizer: chat//' "$work/tune.yaml"
@@ -90,7 +90,7 @@ done
 is "eos_token" "$(value "$work/other/tokenizer_config.json" eos_token)" '"<|endoftext|>"'
 is "model_max_length" "$(value "$work/other/tokenizer_config.json" model_max_length)" 1e+30
 
-# --- a tokenizer of one's own
+# --- a tokenizer that the user trained
 expect 0 data train-tokenizer "$work/lines.jsonl" --vocab 300 -o "$work/own.json"
 expect 0 launch --wait --json "$work/r.yaml" --set data.tokenizer="$work/own.json" --set name=own
 expect 0 export --to hf own "$work/own"
@@ -127,7 +127,7 @@ json.dump(tokenizer, open(sys.argv[1] + "/ten.json", "w"))
 PY
 expect 0 validate "$work/r.yaml" --set data.tokenizer="$work/ten.json"
 
-# --- ids alone: no token is invented for the beginning
+# --- data of ids only: no token is invented for the beginning
 python3 -c '
 import array
 array.array("H", [i * i % 61 for i in range(2000)]).tofile(open("'"$work"'/ids.bin", "wb"))
@@ -152,7 +152,7 @@ expect 0 generate r --beam 2 --temperature 0 --tokens 3 --prompt The
 expect 2 validate <(printf 'task: generate\nlines: {run: r, input: x}\ngenerate: {beam: 2, repetition_penalty: 1.5}\n')
 says "'generate.beam' and 'generate.repetition_penalty' cannot be combined"
 
-# --- any character can be generated, U+0000 too: 3,000 nearly uniform bytes have it
+# --- every character can be generated, including U+0000: 3,000 nearly uniform bytes contain it
 sed -i 's/^data: .*/data: {train: lines.jsonl, tokenizer: byte}/' "$work/r.yaml"
 expect 0 launch --wait --json "$work/r.yaml" --set name=bytes
 expect 0 generate bytes --prompt x --temperature 100 --tokens 3000 --json

@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# A run whose length is in epochs: its steps are those that the engine counts, before it starts, while
-# it runs and once it has ended; killed it is not finished, stopped it continues, finished it is refused.
+# A run whose length is in epochs: its number of steps equals the engine's count before, during and after the run. A
+# killed run is not finished, a stopped one is resumed, and a resume of a finished one is refused.
 . "$(dirname "$0")/lib.sh"
 make_tiny
 sed -i 300q "$work/corpus.txt"
 epochs=(--set schedule.steps=0 --set schedule.epochs=3 --set checkpoint.every=20)
 
-# 90 % of the text in sequences of 16, four a step: the engine says the same number.
+# 90 % of the text in sequences of 16, four a step: the engine reports the same number.
 expect 0 launch --dry-run "$work/tiny.yaml" "${epochs[@]}" --json
 json "o['steps'] > 100"
 steps=$(field "o['steps']")
 expect 0 launch --dry-run "$work/tiny.yaml" "${epochs[@]}"
 grep -q "steps  *$(sed 's/\([0-9]\)\([0-9]\{3\}\)$/\1,\2/' <<<"$steps")\$" "$work/out" || fail "the steps are not in it"
-# People shorten a run to try it: a warm-up that is longer is a warning.
+# A run that is shortened for a try: a warm-up longer than the run is a warning.
 expect 0 validate "$work/tiny.yaml" "${epochs[@]}" --set schedule.warmup_steps=$((steps + 1)) --json
 json "'is above the $steps steps of' in o['recipes'][0]['warnings'][0]"
 expect 0 launch --dry-run "$work/tiny.yaml" "${epochs[@]}" --set schedule.warmup_steps=$((steps + 1))
@@ -30,8 +30,8 @@ says "has completed all its $steps steps" "--set schedule.epochs=6"
 expect 0 resume "$whole" --wait --json --set schedule.epochs=4
 json "o['state'] == 'finished'" "o['steps'] == o['steps_total'] > $steps"
 
-# A rank is killed after the first checkpoint (tests/fields/moment.c): it is no finished run, it continues
-# from there.
+# A rank is killed after the first checkpoint (tests/fields/moment.c): the run is not finished, and continues from
+# there.
 cat >"$work/engine" <<SH
 #!/bin/sh
 ASAN_OPTIONS="verify_asan_link_order=0:\$ASAN_OPTIONS" LD_PRELOAD=${dtrun%/*}/moment.so MOMENT=kill \
@@ -47,7 +47,7 @@ cut -d, -f2 "$work/out" | sed 1d | cmp -s - <(seq "$steps") || fail "the points 
 expect 0 list --json
 json "all(r['steps_total'] > 0 and r['step'] == r['steps_total'] for r in o['runs'])"
 
-# Stopped in the middle, and to the end.
+# Stopped in the middle, and resumed to the end.
 expect 0 launch --detach "$work/tiny.yaml" "${epochs[@]}" --set schedule.epochs=10000
 run=$(cat "$work/out")
 within 60 step_reached "$run" 5

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every example trains: the recipes that people copy, with fewer steps and small data of our own.
+# Every example recipe trains, with fewer steps and small generated data.
 . "$(dirname "$0")/lib.sh"
 
 small=(--set evaluate.every=0 --set evaluate.sequences=2 --wait --json)
@@ -38,7 +38,7 @@ expect 0 launch examples/translate.yaml --set lines.run="$run" --set lines.input
     --set lines.output="$work/translated" --wait
 [ "$(wc -l <"$work/translated")" -eq 200 ] || fail "translate.yaml wrote $(wc -l <"$work/translated") lines of 200"
 
-# 40,000 GPT-2 tokens; a model of that size takes minutes here, so its blocks are narrow.
+# 40,000 GPT-2 tokens; a model with this vocabulary takes minutes here, so its blocks are narrow.
 python3 -c '
 import array, random
 draw = random.Random(1)
@@ -63,6 +63,6 @@ trains 4 examples/fine-tune.yaml --set model.from=tests/golden/huggingface/gpt2 
     --set data.train="$work/ids.bin"
 expect 0 export --to hf "$(field "o['run']")" "$work/tuned"
 
-# On two nodes of this machine, by way of agents as everywhere.
+# Two nodes on this machine, through agents as usual.
 trains 12 examples/two-nodes.yaml --set data.train="$work/text.txt" \
     --set 'nodes=[localhost, "localhost#2"]' --set threads=1

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs as files of other programs, read again by readers that are written here (export_peers.py: by the programs
-# themselves, on demand); with hostile names, numbers that are none, an active run, and a disk that is full.
+# Exports runs to files of other programs and reads these with our own readers (export_peers.py: with the programs
+# themselves, on demand). Covers hostile names, NaN and infinity, an active run, and a full disk.
 . "$(dirname "$0")/lib.sh"
 make_tiny
 here=$(dirname "${BASH_SOURCE[0]}")
@@ -58,7 +58,7 @@ expect 2 export "${runs[0]}" --to csv --json
 expect 3 export "${runs[0]}" --to csv -o "$work/nosuch/a.csv"
 one_line
 
-# An active run: every metric ends at one step, and each line is whole.
+# An active run: all metrics end at the same step, and each line is complete.
 expect 0 launch --detach "$work/tiny.yaml" --set schedule.steps=100000000 --set evaluate.every=100000000
 running=$(cat "$work/out")
 within 60 step_reached "$running" 50
@@ -77,7 +77,7 @@ PY
 expect 0 export "$running" --to parquet "$work/running.parquet"
 expect 0 stop "$running"
 
-# A full disk leaves what was there, and nothing half.
+# A full disk leaves the existing file, and no partial one.
 mkdir "$work/small"
 if mount -t tmpfs -o size=16k none "$work/small" 2>/dev/null; then
     echo before >"$work/small/a.csv"
@@ -93,7 +93,7 @@ if mount -t tmpfs -o size=16k none "$work/small" 2>/dev/null; then
     umount "$work/small"
 fi
 
-# --- the vocabulary of a model of characters or bytes comes along; of ids there is none, which is said
+# --- the vocabulary of a model of characters or bytes is exported; a model of ids has none, which is reported
 printf 'a"b\\c\t\x01\xc3\xa4\xe2\x82\xac\xf0\x9f\x99\x82 d\r\n%.0s' {1..300} >"$work/odd.txt"
 head -c 8000 /dev/zero | tr '\0' '\1' >"$work/ids.bin"
 for tokens in char byte nanogpt; do

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""On demand: what `dtrun export` writes, read by the programs that it is for. Needs tensorboard, pyarrow and duckdb
-(each is left out, and said, where it is missing); none is part of the suite.
+"""On demand: reads the files of `dtrun export` with the programs that they are for. Needs tensorboard, pyarrow and
+duckdb; a missing one is left out and reported. None is part of the suite.
 
     python3 -m venv V && V/bin/pip install tensorboard pyarrow duckdb
     V/bin/python tests/cli/export_peers.py build/dev/bin/dtrun RUN RUN...     # runs of the history

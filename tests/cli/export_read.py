@@ -1,4 +1,4 @@
-"""Reads what export.sh had written, and holds it against `dtrun metrics --json`.
+"""Reads the files that export.sh wrote, and compares them with `dtrun metrics --json`.
 
     export_read.py FOLDER RUN RUN      FOLDER: points.json, a.csv, a.jsonl, wide.csv, a.parquet, board/
 """
@@ -22,7 +22,7 @@ def key(number):
     return "nan" if math.isnan(number) else number
 
 
-# What JSON has no number for is null there; the three steps that export.sh changed:
+# NaN and infinity are null in JSON; these are the three steps that export.sh changed:
 SPECIAL = {(runs[1], "loss", 3): math.nan, (runs[1], "loss", 4): math.inf, (runs[1], "loss", 5): -math.inf}
 wanted = []
 for p in json.load(open(path("points.json")), parse_constant=refuse)["metrics"]:
@@ -41,7 +41,7 @@ def iso(text):
     return round(datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() * 1000)
 
 
-def unescaped(cell):  # a formula has an apostrophe in front
+def unescaped(cell):  # a text that looks like a formula gets an apostrophe in front
     assert cell[0] not in "=+-@", cell
     return cell[1:] if cell[0] == "'" else cell
 
@@ -69,7 +69,7 @@ def varint(b, at):
 
 
 def thrift(b, at):
-    """A struct as {field: value}."""
+    """Returns a struct as {field: value}."""
     fields, last = {}, 0
     while b[at]:
         kind, last, at = b[at] & 15, last + (b[at] >> 4), at + 1

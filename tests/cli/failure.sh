@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# A rank that is killed, and no restart allowed: the run fails, and says which rank, how, and what it
-# said last.
+# A rank is killed, and no restart is allowed: the run fails, and reports which rank, how it died, and its last lines.
 . "$(dirname "$0")/lib.sh"
 make_tiny
 
@@ -23,15 +22,15 @@ json "o['state'] == 'failed'" "o['exit_code'] == 1" "'rank 1' in o['reason']" \
 for pid in $(field "' '.join(str(r['pid']) for r in o['nodes'][0]['ranks'])"); do
     ! kill -0 "$pid" 2>/dev/null || fail "process $pid is still there"
 done
-expect 1 status --watch "$run" # whose end came before
+expect 1 status --watch "$run" # the run that ended first
 expect 1 status --watch "$run" --json
 expect 0 show "$run"
 says "was killed by signal 9"
 expect 0 list --state failed --json
 json "o['runs'][0]['run'] == '$run'"
 
-# It ended while its node could not be asked. Whoever sees later that nothing is left amends the reason: a
-# doctor, a stop, a launch; while something of it runs there, it stays as it is.
+# The run ended while its node could not be asked. The next command that sees that nothing is left there (doctor, stop,
+# launch) updates the reason; it stays unchanged while processes of the run exist there.
 doubt() {
     python3 - "$work/state/dtrun/store.db" <<'PY'
 import sqlite3, sys

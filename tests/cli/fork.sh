@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A run that is begun from another's checkpoint: without a change the same losses, bit for bit, with the
-# other's history as its past; it stands on its own. resume --from goes back in the same run.
+# A run that starts from a checkpoint of another: without a change it has the same losses, bit for bit, and the other's
+# history as its past; it does not depend on the other run. resume --from goes back in the same run.
 . "$(dirname "$0")/lib.sh"
 make_tiny
 
@@ -43,7 +43,7 @@ expect 2 fork cut --set schedule.steps=6
 says "the checkpoint of run" "and the recipe has 6 steps" "--set schedule.steps="
 lacks "has completed"
 
-# With a change, from the best, and of a fork; changes say against what.
+# With a change, from the best checkpoint, and of a fork; changes name the run that they are relative to.
 expect 0 fork "$fork@best" --wait --json --set schedule.steps=80 --set name=longer
 longer=$(field "o['run']")
 json "o['steps'] == 80" "o['name'] == 'longer'" "o['parent'] == {'run': '$fork', 'step': 60}"
@@ -51,7 +51,7 @@ expect 0 show "$longer" --json
 json "[c['key'] for c in o['changes']] == ['name', 'schedule.steps']" "o['changes'][1]['old'] == 60"
 diff <(losses "$parent" loss) <(losses "$longer" loss | head -61) >"$work/err" || fail "its past is another"
 
-# The copy shares its bytes and is its own: what it came from may go.
+# The copy shares its bytes but is independent: the original can be removed.
 subject="the checkpoint of the fork"
 file=$(cd "$work/state/dtrun/runs/$parent/checkpoints/step-00000020" && ls | grep -m1 safetensors)
 [ "$work/state/dtrun/runs/$parent/checkpoints/step-00000020/$file" -ef \
@@ -66,7 +66,7 @@ json "[a['start_step'] for a in o['attempts']] == [20, 20]"
 expect 0 resume "$fork" --from best --wait --json --set schedule.steps=70
 json "o['steps'] == 70" "o['attempt'] == 3"
 
-# A crash before the first save of its own starts from where it began.
+# A crash before the fork's first checkpoint restarts from the copied checkpoint.
 expect 0 resume "$fork" --from 40 --detach --set schedule.steps=100000000 --set checkpoint.every=50000000 \
     --set evaluate.every=50000000 --set log.every=100
 within 20 step_reached "$fork" 200 || exit 1
@@ -81,7 +81,7 @@ expect 0 show "$fork" --json
 json "o['attempts'][4]['start_step'] == 40"
 expect 0 stop "$fork"
 
-# What was saved on a way that the run has left leads to no history of it: text can be made with it, no more.
+# A checkpoint from before the run went back has no history: it can generate text, but cannot be resumed or forked.
 for command in resume fork; do
     if [ $command = resume ]; then expect 2 resume "$fork" --from 60; else expect 2 fork "$fork@60"; fi
     one_line

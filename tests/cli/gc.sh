@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What can be done without is told, asked about and removed: checkpoints, logs and journals of runs that have ended,
-# what nobody uses of the cache; nothing of an active run, nothing that a launch has just found.
+# gc lists, asks and removes: checkpoints, logs and journals of ended runs, and unused files of the cache; no file of an
+# active run, and none that a launch has just found.
 . "$(dirname "$0")/lib.sh"
 make_tiny
 runs=$work/state/dtrun/runs cache=$work/cache/dtrun
@@ -15,7 +15,7 @@ saved=$(ls "$runs/$old/checkpoints" | wc -l)
 [ "$saved" -ge 8 ] || fail "only $saved checkpoints"
 find "$runs/$old" -type f | sort >"$work/before"
 
-expect 0 gc # nothing ended long ago
+expect 0 gc # no run ended long ago
 says "nothing to remove"
 expect 0 gc --older 0h --dry-run
 says "$runs/$old/checkpoints/step-00000010" "$runs/$old/logs/rank-0.log" "journal.jsonl" "checkpoints: "
@@ -28,7 +28,7 @@ expect 0 gc checkpoints --older 0h --yes --keep 2 --json
 json "o['dry_run'] is False" "all(i['kind'] == 'checkpoints' and i['run'] == '$old' and i['removed'] for i in o['items'])" \
     "o['bytes'] == sum(i['bytes'] for i in o['items']) > 0"
 expect 0 checkpoints "$old" --json
-json "[c['step'] for c in o['checkpoints']][:2] == [80, 70]" "len(o['checkpoints']) <= 3" # and the best
+json "[c['step'] for c in o['checkpoints']][:2] == [80, 70]" "len(o['checkpoints']) <= 3" # and the best checkpoint
 expect 0 gc --older 0h --yes logs journals
 [ -z "$(find "$runs/$old" -name '*.log' -o -name journal.jsonl)" ] || fail "logs or journals are left"
 expect 0 logs "$old"
@@ -41,7 +41,7 @@ expect 0 resume "$old" --wait --json --set schedule.steps=90
 json "o['state'] == 'finished'"
 expect 0 logs "$old" --rank 0
 
-# A run that somebody resumes between the look and the removal, and a checkpoint that is copied, stay.
+# A run that is resumed between the listing and the removal, and a checkpoint that is being copied, stay.
 exec 7<"$runs/$old/checkpoints/step-00000070"
 flock -s 7
 expect 0 gc checkpoints --older 0h --yes --json
@@ -55,7 +55,7 @@ json "all(not i['removed'] for i in o['items'])" "len(o['items']) > 0"
 says "is supervised or resumed just now"
 exec 8>&-
 
-# The cache: what is new, marked as used or runs stays; of the others the oldest go beyond a quota.
+# The cache: new, marked and running files stay; the oldest of the others are removed beyond a quota.
 mkdir -p "$cache"/data/{idle,fresh,marked} "$cache"/bundles/b "$cache/uses"
 for name in data/idle data/fresh data/marked bundles/b; do head -c 40000 /dev/zero >"$cache/$name/x"; done
 touch -d '40 days ago' "$cache"/data/idle "$cache"/data/marked
@@ -91,7 +91,7 @@ expect 2 gc --cache-quota much
 says "expected a size"
 expect 2 gc --older soon
 
-# The active one has lost nothing.
+# The active run has lost nothing.
 step_now=$("$dtrun" status "$running" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["step"])')
 within 60 step_reached "$running" $((step_now + 20))
 [ "$(ls "$runs/$running/checkpoints" | wc -l)" -ge 3 ] || fail "checkpoints of a run that continues are gone"

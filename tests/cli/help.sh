@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every command has a help, the page of the documentation is made of the same texts.
+# Every command has a help text, and the page of the documentation has the same texts.
 . "$(dirname "$0")/lib.sh"
 
 expect 0 --help
@@ -23,7 +23,7 @@ for name in sys.argv[3:]:
     assert f"\n## {name}\n\n```text\n{open(f'{folder}/{name}.txt').read()}```\n" in page, name
 PY
 
-# Manual pages fit 80 columns: what a page does not fill is narrow enough.
+# Manual pages fit in 80 columns: lines that are not filled are narrow enough.
 subject="the manual pages"
 if command -v groff >/dev/null; then
     mkdir "$work/man"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Names, reasons, hosts, paths and log lines that would steer a terminal or a reader do not, whichever
-# command shows them, in a terminal and in a pipe, and as JSON.
+# Names, reasons, hosts, paths and log lines with control characters do not affect the terminal or the reader, whichever
+# command shows them: in a terminal, in a pipe, and as JSON.
 . "$(dirname "$0")/lib.sh"
 
 expect 0 list

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs of other programs come into the history: what export writes comes back the same, what other programs write is
-# understood, what is damaged is named and leaves nothing.
+# Imports runs of other programs into the history: exported runs come back unchanged, files of other programs are
+# understood, and damaged files are named and leave nothing.
 . "$(dirname "$0")/lib.sh"
 make_tiny
 
@@ -11,7 +11,7 @@ points() { # run: its points without attempts and id
     "$dtrun" export "$1" --to csv | cut -d, -f4-
 }
 
-# There and back.
+# Export and import again.
 expect 0 export "$run" --to csv -o "$work/a.csv"
 expect 0 import csv "$work/a.csv" --group old --json
 json "len(o['runs']) == 1" "o['skipped'] == 0" "o['points'] > 300"
@@ -40,7 +40,7 @@ single = lambda text: struct.unpack("<f", struct.pack("<f", float(text)))[0]
 a, b = ([(r[0], r[1], single(r[2]), r[3]) for r in list(csv.reader(open(path)))[1:]] for path in sys.argv[1:])
 assert a == b and len(a) > 300, [pair for pair in zip(a, b) if pair[0] != pair[1]][:3]
 PY
-for command in resume generate; do # it has neither recipe nor checkpoint
+for command in resume generate; do # an imported run has neither recipe nor checkpoint
     expect 2 $command "$back"
     one_line
 done
@@ -49,7 +49,8 @@ one_line
 expect 0 export "$back" --to html "$work/back.html"
 expect 0 rm --yes "$back"
 
-# As others write it: a byte order mark, quotes, carriage returns, an ISO time, a text column, an empty cell, no number.
+# Files as other programs write them: a byte order mark, quotes, carriage returns, an ISO time, a text column, an empty
+# cell, NaN.
 printf '\xef\xbb\xbf"Step",model,"train - loss","=1+1, ""x""",Wall time\r\n1,gpt,2.5,,1700000000.5\r\n2,gpt,nan,7,1700000001\r\n\r\n3,gpt,-inf,8,2023-11-14T22:13:22Z\r\n' >"$work/w.csv"
 expect 0 import csv "$work/w.csv" --name 'old run!' --tag a --note mine --json
 json "o['points'] == 5" "o['skipped'] == 1"
@@ -64,13 +65,13 @@ printf 'run,step,name,value\na,0,loss,1\nb,0,loss,2\na,1,loss,3\na,1,loss,4\n' >
 expect 0 import csv "$work/two.csv" --json
 json "len(o['runs']) == 2"
 expect 0 metrics "$(field "o['runs'][0]")" --json
-json "[m['value'] for m in o['metrics']] == [1.0, 4.0]" # of one step the last counts
+json "[m['value'] for m in o['metrics']] == [1.0, 4.0]" # of several values at one step the last counts
 printf 'Wall time,Step,Value\n1700000000,1,0.5\n' >"$work/accuracy.csv"
 expect 0 import csv "$work/accuracy.csv" --json
 expect 0 metrics "$(field "o['runs'][0]")"
 says ",accuracy,0.5,"
 
-# A name that no run can have stays in the note, and two of them stay apart; a time has an offset.
+# A name that a run cannot have stays in the note, and two such runs get different names; times can have an offset.
 printf 'run,step,loss,time\n日本語,1,1,2024-05-01T12:00:00+02:00\nрусский,1,2,2024-05-01 10:00:00Z\nlr=1e-3/α,1,3,2024-05-01T04:30:00.5-0530\nlr=1e-3/β,1,4,2024-05-01T10:00:00+00\n' >"$work/names.csv"
 expect 0 import csv "$work/names.csv" --group names
 expect 0 list --group names --json
@@ -85,7 +86,7 @@ for time in 2024-05-01T12:00:00+25:00 2024-05-01T12:00:00+2:0x 2024-05-01T12:00:
     says "is not a time"
 done
 
-# What is reported is what was stored; what is left out is named.
+# The report has what was stored, and names what was left out.
 printf 'step,loss\n1,2\n1,3\n2,4\n' >"$work/twice.csv"
 expect 0 import csv "$work/twice.csv"
 says "imported 2 points of 1 run" "1 points were replaced"
@@ -101,7 +102,7 @@ printf 'step,value,other\n1,2,3\n' >"$work/value.csv"
 expect 0 import csv "$work/value.csv" --metric loss --json
 json "o['points'] == 1" "o['left_out'] == ['other']"
 
-# --name holds for every format; an option of another format is refused by its name.
+# --name works for every format; an option of another format is refused by its name.
 expect 0 import tensorboard "$work/board" --name mine --json
 expect 0 show "$(field "o['runs'][0]")" --json
 json "o['name'] == 'mine'"
@@ -133,7 +134,7 @@ refused tag import slurm --tag x "$work/script"
 refused name export "$run" --to html "$work/n.html" --name loss
 refused force export "$run" --to hf "$work/hf" --force
 
-# What is wrong leaves nothing.
+# A wrong file leaves nothing.
 before=$(sql 'SELECT count(*), (SELECT count(*) FROM metrics) FROM runs') folders=$(ls "$work/state/dtrun/runs" | wc -l)
 wrong() { # text words...
     printf "$1" >"$work/bad.csv"
@@ -178,5 +179,5 @@ expect 3 import tensorboard "$work/bad.tfevents"
 one_line
 says "is damaged"
 [ "$(sql 'SELECT count(*), (SELECT count(*) FROM metrics) FROM runs')" = "$before" ] || fail "rows are left"
-expect 0 import tensorboard "$work/cut.tfevents" --json # it is being written
+expect 0 import tensorboard "$work/cut.tfevents" --json # the file is still being written
 json "o['points'] > 300"

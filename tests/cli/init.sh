@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `dtrun init` writes a recipe for the data at hand that validates and can be launched; what are no data
-# is refused by name, and nothing is written over.
+# `dtrun init` writes a recipe for the data at hand that validates and can be launched; files that are not data are
+# refused by name, and nothing is overwritten.
 . "$(dirname "$0")/lib.sh"
 make_tiny
 cd "$work" || exit 1
@@ -55,7 +55,7 @@ expect 0 init stories.jsonl --tokenizer "$repo/tests/golden/tokens/gpt2.json"
 written stories 'field: "story"' "tokenizer: "
 (cd folder && expect 0 init && grep -q 'train: "train.txt"' "$work/out") || fail "not of this folder"
 
-# Other nodes, and cards that are not there: none of them is asked.
+# Other nodes, and cards that are not present: none of them is asked.
 expect 0 init corpus.txt --nodes far-a,far-b
 grep -q '^nodes: \["far-a", "far-b"\]' out || fail "no nodes"
 written nodes "not contacted"
@@ -65,7 +65,7 @@ says "4 a100 each" "precision: bf16"
 expect 2 init corpus.txt --gpus-as b1
 says "--gpus-as is 'b1'"
 
-# To a file, whose folder is where its paths begin; what is there stays.
+# Writes to a file, whose folder is where its paths begin; existing files stay.
 expect 0 init folder/train.txt -o none/r.yaml
 grep -q "train: \"$(realpath folder)/train.txt\"" none/r.yaml || fail "paths do not begin at the recipe"
 expect 0 validate none/r.yaml
@@ -77,7 +77,7 @@ expect 0 init corpus.txt --json
 json "o['path'] is None" "'tokens: char' in o['recipe']"
 expect 0 launch --wait --json text.yaml --set schedule.steps=2 --set schedule.warmup_steps=0 --set evaluate=0
 
-# What are no data.
+# Files that are not data.
 refused() { # TEXT ARGUMENTS...
     local text=$1
     shift

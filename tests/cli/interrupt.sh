@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Ctrl-C during a followed launch: exit code 130, how to come back, and the run continues.
+# Ctrl-C during a followed launch: exit code 130, the command to follow it again, and the run continues.
 . "$(dirname "$0")/lib.sh"
 make_tiny
 
-# A terminal sends SIGINT to the whole process group of the command; so does this.
+# Sends SIGINT to the whole process group of the command, as a terminal does.
 launch_and_interrupt() { # name, extra arguments
     local name=$1
     shift
@@ -26,7 +26,7 @@ json "o['state'] == 'running'"
 step=$(field "o['step']")
 within 10 step_reached followed $((step + 5))
 
-# Somebody else may watch, and leave again.
+# Another process can follow the run, and detach again.
 set -m
 "$dtrun" status --watch followed >"$work/out" 2>"$work/err" </dev/null &
 pid=$!

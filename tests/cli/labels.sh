@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tags, notes, names and groups: put on, taken off, shown, and there after the history was deleted.
+# Tags, notes, names and groups: added, removed, shown, and still there after the history was deleted.
 . "$(dirname "$0")/lib.sh"
 make_tiny
 
@@ -38,7 +38,7 @@ json "o['run'] == '$run'" "o['note'] == ''"
 expect 2 rename nosuch x
 expect 2 tag nosuch +x
 
-# As many at once as like: each has its own.
+# Any number of commands at once: each change is kept.
 for n in 1 2 3 4 5 6 7 8; do
     "$dtrun" tag "$run" "+t$n" >/dev/null &
 done

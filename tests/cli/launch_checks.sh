@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# What stops a launch before it has made anything: memory, disk, state folder, installation.
+# Checks that refuse a launch before it creates anything: memory, disk, state folder, installation.
 . "$(dirname "$0")/lib.sh"
 make_tiny
 
-# A batch that does not fit: the arithmetic is told.
+# A batch that does not fit: the message has the arithmetic.
 expect 2 launch --wait "$work/tiny.yaml" --set batch.sequences=60000 --set batch.tokens=1000 \
     --set model.embed=1024
 says "activations" "60000"
@@ -19,7 +19,7 @@ json "o['plan']['world_size'] == 3" "len(o['plan']['ranks']) == 3" "o['tokens_pe
     "o['parameters'] > 0"
 nothing_half_made
 
-# A webhook whose secret is not there.
+# A webhook whose secret is not set.
 expect 2 launch --wait "$work/tiny.yaml" --set 'notify.webhook=https://a.example/${env:DT_NO_SUCH}'
 one_line
 says "the environment lacks 'DT_NO_SUCH'"
@@ -37,7 +37,7 @@ XDG_STATE_HOME=$work/file expect 3 launch --wait "$work/tiny.yaml"
 one_line
 says "$work/file" "XDG_STATE_HOME"
 
-# A full disk: a small file system of its own, where that may be mounted.
+# A full disk: a separate small file system, where it can be mounted.
 mkdir "$work/small"
 if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=2m tmpfs "$work/small" 2>/dev/null; then
     XDG_STATE_HOME=$work/small expect 3 launch --wait "$work/tiny.yaml"
@@ -45,7 +45,7 @@ if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=2m tmpfs "$work/small" 2>/dev/
     says "not enough space" " free, but one checkpoint" "XDG_STATE_HOME"
     [ -z "$(ls -A "$work/small/dtrun/runs" 2>/dev/null)" ] || fail "a run's folder was left"
     dd if=/dev/zero of="$work/small/dtrun/filler" bs=64k >/dev/null 2>&1
-    XDG_STATE_HOME=$work/small expect 3 list # the store itself has no room
+    XDG_STATE_HOME=$work/small expect 3 list # the disk of the store is full
     one_line
 else
     echo "the full disk is not tried: no right to mount"

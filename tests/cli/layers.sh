@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A recipe of several texts: extends, -f, --set, stdin and the environment; what each value comes from is
-# kept with the run, through a resume, and a secret by reference is in none of it.
+# A recipe from several sources: extends, -f, --set, stdin and the environment. The run keeps the origin of each value,
+# also through a resume, and a secret by reference appears nowhere.
 . "$(dirname "$0")/lib.sh"
 make_tiny
 mkdir "$work/experiments"
@@ -11,7 +11,7 @@ schedule: {steps: "${env:STEPS:-20}", warmup_steps: 2}
 YAML
 printf 'optimizer: {lr: 1e-3}\nnotify: "${env:HOOK:-}"\n' >"$work/slow.yaml"
 
-# Relative paths start at the file that has them.
+# Relative paths start at the file that contains them.
 cd "$work/experiments" || exit 1
 expect 0 launch --wait --json short.yaml -f ../slow.yaml --set seed=7
 json "o['state'] == 'finished' and o['steps'] == 20" "o['name'] == 'short'"
@@ -26,32 +26,32 @@ json "[c['value'] for c in o['origins']['optimizer.lr']] == ['1e-3', '3e-3']" \
 expect 0 show "$run" --origins
 says "short.yaml:3:19" "over" "--set seed=7"
 
-# A resume goes over what the run had.
+# A resume is layered over the recipe of the run.
 expect 0 resume "$run" --wait --set schedule.steps=24
 expect 0 show "$run" --json
 json "[c['source'] for c in o['origins']['schedule.steps']][:2] == ['--set schedule.steps=24', 'short.yaml']" \
     "len(o['origins']['optimizer.lr']) == 2"
 
-# A fork has what its parent had.
+# A fork has the layers of its parent.
 expect 0 fork "$run" --wait --json --set schedule.steps=30 --set seed=7
 fork=$(field "o['run']")
 expect 0 show "$fork" --json
 json "[c['source'] for c in o['origins']['schedule.steps']][:2] == ['--set schedule.steps=30', '--set schedule.steps=24']" \
     "len(o['origins']['optimizer.lr']) == 2"
 
-# From stdin, by a pipe; the environment says how long.
+# From stdin, by a pipe; a variable sets the length.
 cd "$work" || exit 1
 sed 's/^name: .*/name: piped/; s/steps: 60/steps: "${env:STEPS}"/' tiny.yaml >piped.yaml
 subject="dtrun launch -"
 cat piped.yaml | STEPS=12 "$dtrun" launch --wait --json - >"$work/out" 2>"$work/err" ||
     fail "exit code $?"
 json "o['steps'] == 12 and o['name'] == 'piped'"
-expect 2 validate - # nothing comes
+expect 2 validate - # stdin is empty
 says "empty"
 expect 2 validate piped.yaml
 says "the environment lacks 'STEPS'"
 
-# Data that are not here.
+# Data that do not exist here.
 sed 's/corpus.txt/elsewhere.txt/' tiny.yaml >elsewhere.yaml
 expect 2 validate elsewhere.yaml
 expect 0 validate --no-data elsewhere.yaml
@@ -59,7 +59,7 @@ says "not read"
 expect 0 validate --no-data --json elsewhere.yaml
 json "o['recipes'][0]['valid'] and not o['recipes'][0]['data_checked']"
 
-# What may be a secret is in no chain, whatever stands over it.
+# Values that may be secret are in no chain of origins, whatever overrides them.
 export HOOK="http://127.0.0.1:1/a1B2c3D4e5F6g7H8i9J0k1L2"
 expect 0 validate experiments/short.yaml -f slow.yaml --origins --json
 json "o['recipes'][0]['origins']['notify.webhook'][0]['value'] == '\${env:HOOK:-}'"
@@ -68,8 +68,8 @@ printf 'notify: "%s"\n' "$HOOK" >told.yaml
 expect 0 validate tiny.yaml -f told.yaml -f slow.yaml --origins
 lacks a1B2c3D4
 
-# A point of a sweep says where its values were written, not the file that the sweep made of them, and
-# numbers have the digits that they need. The programs of a build keep their time.
+# A point of a sweep names the place where its values were written, not the file that the sweep generated, and numbers
+# have the digits that they need. A launch does not change the modification time of the build's programs.
 cat >"$work/rates.yaml" <<YAML
 extends: tiny.yaml
 name: rates
@@ -91,7 +91,8 @@ expect 0 show rates-1 --json
 says '"lr":0.003,'
 grep -q '"lr": 0.003,*$' "$work/state/dtrun/sweeps/rates/point-1.yaml" || fail "the point has other digits"
 
-# A preset of a later layer replaces the dimensions of earlier layers; those of its own layer and of later ones count.
+# A preset of a later layer replaces the dimensions of earlier layers; dimensions in its own layer and in later ones
+# count.
 printf 'model: {layers: 2, heads: 4, embed: 64}\ndata: corpus.txt\nschedule: {steps: 5, warmup_steps: 1}\n' >"$work/dims.yaml"
 printf 'extends: dims.yaml\nmodel: {preset: gpt2-small, heads: 6}\n' >"$work/preset.yaml"
 dims() { # wanted recipe options...

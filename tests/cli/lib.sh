@@ -1,5 +1,5 @@
-# What every script of this folder begins with: a state folder of its own, `dtrun` that is
-# checked, and the end of every run that it started.
+# Every script of this folder begins with this: a separate state folder, checked calls of `dtrun`, and the end of every
+# run that the script started.
 #
 #   expect 2 validate bad.yaml      runs `dtrun validate bad.yaml`, wants exit code 2
 #   says "text"                     stdout or stderr of the last expect has this text
@@ -40,7 +40,7 @@ at_exit() {
 }
 trap at_exit EXIT
 
-fail() { # by a file, since it may be called on one side of a pipe
+fail() { # through a file, since it may be called on one side of a pipe
     touch "$work/failed"
     printf 'FAILED %s: %s\n' "$subject" "$*"
     printf '  stdout: %s\n  stderr: %s\n' "$(head -c 2000 "$work/out")" \
@@ -91,7 +91,7 @@ field() {
         "$work/out" "$1"
 }
 
-# Nothing of a run may be there: no row, no folder.
+# Nothing of a run may exist: no row, no folder.
 nothing_half_made() {
     local said=$subject
     [ -z "$(ls -A "$work/state/dtrun/runs" 2>/dev/null)" ] || fail "a run's folder was left"
@@ -124,7 +124,7 @@ step_reached() { # run step
         python3 -c 'import json, sys; print(json.load(sys.stdin).get("step", -1))')" -ge "$2" ]
 }
 
-# tiny.yaml and corpus.txt in $work: a model that does hundreds of steps a second.
+# Makes tiny.yaml and corpus.txt in $work: a model that makes hundreds of steps a second.
 make_tiny() {
     python3 - >"$work/corpus.txt" <<'PY'
 import random
@@ -149,7 +149,7 @@ YAML
 }
 
 db=$work/state/dtrun/store.db
-# damage TABLE...: random bytes over every leaf page of these tables
+# damage TABLE...: writes random bytes over every leaf page of these tables
 damage() {
     python3 - "$db" "$@" <<'PY' || fail "the history could not be damaged"
 import os, sqlite3, sys

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Limits of a process (ulimit): what cannot work is refused with the limit that is too low; a supervisor that ends at once
-# is not started for ever, and everybody says why; a run that was stopped never continues.
+# Limits of a process (ulimit): a command that cannot work is refused, naming the limit; a supervisor that exits at once
+# is not started for ever, and every command reports why; a stopped run never continues.
 . "$(dirname "$0")/lib.sh"
-export DTRUN_TEST_TIMES=0.1 # between two looks at a supervisor
+export DTRUN_TEST_TIMES=0.1 # interval of checks of a supervisor
 make_tiny
 supervisor() { pgrep -f "dtrun supervise $1\$"; }
 under() { # limit, exit code, arguments...: as expect, under `ulimit LIMIT`
@@ -26,13 +26,13 @@ nothing_half_made
 under '-s 64' 3 list
 says "ulimit -s"
 
-# Whoever looks at a run under such a limit gives it no supervisor that cannot work, and kills it not.
+# Commands under such a limit start no supervisor that cannot work, and do not kill the run.
 long_run sized
 kill -9 "$(supervisor "$run")"
 under '-f 100' 0 status "$run"
 says "run '$run' has no supervisor right now" "ulimit -f"
 [ -z "$(supervisor "$run")" ] || fail "a supervisor was started"
-# A stop from there is written down before it is reported: no supervisor continues the run afterwards.
+# A stop under the limit is recorded before it is reported: no supervisor continues the run afterwards.
 under '-f 100' 0 stop --now "$run"
 says "nothing of run $run is left running"
 grep -q '^asked-now 1 ' "$work/state/dtrun/runs/$run/supervisor.lock" ||
@@ -42,7 +42,7 @@ within 30 state_is "$run" stopped
 expect 0 show "$run" --json
 json "len(o['attempts']) == 1"
 
-# Supervisors that end at once: of memory, here.
+# Supervisors that exit at once, here for lack of memory.
 long_run broken
 kill -9 "$(supervisor "$run")"
 under '-v 60000' 3 wait "$run"

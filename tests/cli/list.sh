@@ -2,7 +2,7 @@
 # Lists: filters, order, columns, the width of a terminal.
 . "$(dirname "$0")/lib.sh"
 
-# Runs as the store would have them.
+# Runs as they are stored in the history.
 expect 0 list
 python3 - "$work/state/dtrun/store.db" <<'PY'
 import json, sqlite3, sys, time
@@ -70,13 +70,13 @@ expect 0 list --columns optimizer.lr,data.train
     fail "not these columns"
 expect 0 list
 says "optimizer.lr" "group" "tags" "good night"
-lacks "ranks" # in which they do not differ
+lacks "ranks" # a column in which they do not differ
 expect 0 list --tag good
 lacks "optimizer.lr"
 
 expect 0 list
 says "tokens/s (last)"
-expect 0 list --columns ranks,gpus # a node's, and not the run's
+expect 0 list --columns ranks,gpus # a problem of a node, not of the run
 says "ranks per node" "gpus per node"
 
 expect 2 list 'optimizer.lrr>1'
@@ -114,7 +114,7 @@ expect 0 list --columns accuracy
 says "nan"
 expect 0 status --json lost
 json "o['diverged']"
-sed -i 's/NaN/NaN 1.1/' "$work/nan.sh" # it recovers: the last value counts
+sed -i 's/NaN/NaN 1.1/' "$work/nan.sh" # the loss recovers: the last value counts
 expect 0 launch --wait "$work/nan.yaml" --set name=found
 lacks "diverged at" "nan"
 expect 0 rm --yes found
@@ -122,7 +122,7 @@ expect 0 rm --yes lost
 
 expect 2 list --since yesterday
 says "expected a time such as 90m"
-# Values of the environment are no columns, unless they are asked for.
+# Values of the environment are not columns, unless requested.
 expect 0 list
 lacks "KEY="
 says "optimizer.lr"
@@ -131,7 +131,7 @@ says "KEY=aaa222aaa222"
 expect 0 list 'loss>100'
 says "no runs like that"
 
-# No line is wider than the terminal, and the first columns are always there.
+# No line is wider than the terminal, and the first columns are always shown.
 for width in 30 44 60 80 120; do
     subject="dtrun list in $width columns"
     python3 - "$width" "$dtrun" list >"$work/out" 2>"$work/err" <<'PY' || fail "too wide, or something is missing"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What a run has done, as lines: every logged step, evaluations, checkpoints and restarts among what the ranks
-# said; as objects; and on stdout while it is launched.
+# A run as lines: every logged step, evaluations, checkpoints and restarts among the output of the ranks; as objects;
+# and on stdout during a launch.
 . "$(dirname "$0")/lib.sh"
 make_tiny
 
@@ -8,7 +8,7 @@ expect 0 launch --log-steps "$work/tiny.yaml" --set log.every=2
 cp "$work/out" "$work/told"
 run=$(sed -n 's/^\([a-z0-9]*\) .*/\1/p' "$work/err" | head -1)
 [ "$(grep -cE '^step [0-9]+/60  loss [0-9.]+  learning rate [0-9.e-]+  gradient norm [0-9.e-]+  .* tokens/s$' "$work/told")" -eq 31 ] ||
-    fail "not a line for every logged step" # every second, and the first
+    fail "not a line for every logged step" # every second step, and the first
 [ "$(grep -cE '^step (20|40|60)/60  validation loss' "$work/told")" -eq 3 ] || fail "not 3 evaluations"
 [ "$(grep -cE '^step (20|40|60)/60  checkpoint saved, ' "$work/told")" -eq 3 ] || fail "not 3 checkpoints"
 expect 0 launch --log-steps --json "$work/tiny.yaml" --set schedule.steps=10
@@ -55,7 +55,7 @@ expect 0 logs -f "$run" --format jsonl
 expect 2 logs -f "$run" --json
 says "use --format jsonl"
 
-# A restart is told with its cause, once; a followed log has it, too.
+# A restart is shown once with its cause, also with --follow.
 expect 0 launch --detach "$work/tiny.yaml" --set schedule.steps=100000000 --set evaluate.every=100000000 
 run=$(cat "$work/out")
 "$dtrun" logs -f --format jsonl "$run" >"$work/followed" 2>/dev/null &
@@ -72,7 +72,7 @@ expect 0 logs "$run" --steps -n 0
 [ "$(grep -c 'attempt 2 continues from step .*SIGKILL' "$work/out")" -eq 1 ] || fail "the restart is not told once with its cause"
 grep -q '"kind":"restart".*SIGKILL' "$work/followed" || { cp "$work/followed" "$work/out"; fail "the followed log lacks the restart"; }
 
-# Names and values that an imported run may have.
+# Names and values that an imported run can have.
 python3 - "$work/state/dtrun/store.db" "$run" <<'PY'
 import sqlite3, sys
 db = sqlite3.connect(sys.argv[1])

@@ -1,17 +1,16 @@
 #!/usr/bin/env python3
-"""What ranks on CPUs have held at most, as the system counts it (VmHWM; the event `finished` has it),
-against what `launch --dry-run` says before: within 5 %, for every strategy, with recomputation, in bf16,
-with saves beside training, and for a model that is nothing beside the program.
+"""Compares the peak memory of ranks on CPUs, as the system counts it (VmHWM, in the event `finished`), with the
+forecast of `launch --dry-run`. It must be within 5 % for every strategy, with recomputation, in bf16, with saves during
+training, and for a model much smaller than the program.
 
     memory_forecast.py [NAME...]        DTRUN_BIN names the folder of the programs
 
-Some tolerances are wider. `tiny` and `wide_mlp` by 3 MB: all, or a third, of them is the program, of which
-each system keeps other pages resident (libraries' versions, what other processes left in memory around a page:
-of one build on one machine `wide_mlp` took 52.7 to 55.5 MB, the most beside other tests). All but `tiny` by
-12 MB where the processor has AVX-512: there a product takes 2 MB from the heap, to pack an operand, and gives
-them back, and small blocks that come to lie in between make the heap grow by up to nine such (`saves`, forecast
-235.2 MB, took 241.6 to 253.8 MB in 15 runs, 247 MB in one of 150 steps). And where it has instructions for bf16
-the fp32 copies of a product that are forecast (memory_int.h) are not made.
+Some tolerances are wider. `tiny` and `wide_mlp` by 3 MB: all, or a third, of their memory is the program. Which of its
+pages are resident depends on the system: on the versions of libraries, and on what other processes left in memory. With
+one build on one machine `wide_mlp` took 52.7 to 55.5 MB, the most while other tests ran. All except `tiny` by 12 MB
+with AVX-512: there a product allocates 2 MB to pack an operand and frees them, and small blocks in between make the
+heap grow by up to nine times this. (`saves`, forecast 235.2 MB, took 241.6 to 253.8 MB in 15 runs, 247 MB in one of 150
+steps.) With bf16 instructions, the fp32 copies of a product that are forecast (memory_int.h) are not made.
 """
 import json
 import os
@@ -77,7 +76,7 @@ def call(*words):
 
 
 def peak_of(run):
-    """Of the rank that held most."""
+    """Returns the memory of the rank that used most."""
     query = "SELECT detail FROM events WHERE run = '%s' AND event = 'finished'" % run
     rows = call("sql", "--json", query)["rows"]
     return max(json.loads(row[0])["peak_bytes"] for row in rows)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# An MLflow server that is slow, busy, broken, wrong or refuses: what was told is told once, nothing is made twice,
-# nobody gets a password that is not meant to, and what is wrong is said with its remedy.
+# An MLflow server that is slow, busy, broken, wrong or refuses: every value is sent once, nothing is created twice, no
+# password reaches another server, and problems are reported with a remedy.
 . "$(dirname "$0")/lib.sh"
 make_tiny
 unset http_proxy https_proxy all_proxy HTTP_PROXY ALL_PROXY
@@ -16,13 +16,13 @@ faults() { # lines...
     printf '%s\n' "$@" >"$work/server/faults"
     : >"$work/server/asked"
 }
-asked() { # count regex: so many requests are like it
+asked() { # count regex: this many requests match it
     local count
     count=$(grep -cE -- "$2" "$work/server/asked")
     [ "$count" -eq "$1" ] || fail "$count requests like '$2', wanted $1: $(head -20 "$work/server/asked")"
 }
 all_used() { [ ! -s "$work/server/faults" ] || fail "a fault is left: $(cat "$work/server/faults")"; }
-there() { # condition on the server's `runs`, `experiments`; `points` of run $run as they are here
+there() { # condition on the server's `runs`, `experiments`; `points`: those of run $run in this history
     python3 - "$url" "$1" <("$dtrun" export "$run" --to jsonl) <<'PY' || fail "the server has not: $1"
 import json, sys, urllib.request
 o = json.load(urllib.request.urlopen(sys.argv[1] + "/api/2.0/mlflow/all"))
@@ -37,7 +37,7 @@ export MLFLOW_HTTP_REQUEST_TIMEOUT=20
 expect 0 launch --wait --json "$work/tiny.yaml" --set schedule.steps=30
 run=$(field "o['run']")
 
-# Each of what makes something is carried out, and its answer lost: there is one of it.
+# Each request that creates something is carried out, and its answer lost: the thing exists once.
 faults "experiments/create dropped" "runs/create dropped" "runs/log-batch dropped" "runs/search late 503" "runs/update late 500"
 expect 0 export "$run" --to mlflow "$url"
 all_used
@@ -49,11 +49,11 @@ expect 0 export "$run" --to mlflow "$url" --experiment second
 all_used
 asked 2 "runs/create"
 there "len(runs) == 2 and told(runs[1]) == points"
-faults # again: nothing twice
+faults # again: nothing is created twice
 expect 0 export "$run" --to mlflow "$url"
 there "len(runs) == 2 and told(runs[0]) == points"
 
-# Busy: what it asks for is waited, within bounds.
+# Busy: dtrun waits as long as the server asks, within bounds.
 faults "get-by-name status 429 Retry-After: 1" "runs/search status 503 Retry-After: Thu, 01 Jan 1970 00:00:00 GMT" \
     "runs/log-batch status 503 Retry-After: -7" "runs/update status 503 Retry-After: soon"
 expect 0 export "$run" --to mlflow "$url"
@@ -68,7 +68,7 @@ MLFLOW_HTTP_REQUEST_MAX_RETRIES=1 expect 3 export "$run" --to mlflow "$url"
 one_line
 asked 2 "runs/search"
 
-# Refused, with the remedy; nothing that was told is shown.
+# Refused, with the remedy; credentials are not shown.
 faults "get-by-name status 401"
 expect 2 export "$run" --to mlflow "$url"
 one_line
@@ -80,12 +80,12 @@ MLFLOW_TRACKING_TOKEN=sesame expect 2 export "$run" --to mlflow "$url"
 says "answered 403" "used MLFLOW_TRACKING_TOKEN"
 lacks sesame
 asked 1 " Bearer sesame$"
-faults "get-by-name status 401" # both: as MLflow's client has it, the name with its password
+faults "get-by-name status 401" # both are set: as in MLflow's client, the name and password count
 MLFLOW_TRACKING_TOKEN=sesame MLFLOW_TRACKING_USERNAME=ali MLFLOW_TRACKING_PASSWORD=baba expect 2 export "$run" --to mlflow "$url"
 says "used MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, which override MLFLOW_TRACKING_TOKEN"
 lacks baba
 asked 1 " Basic $(printf ali:baba | base64)$"
-faults # an empty one is not set
+faults # an empty variable counts as not set
 MLFLOW_TRACKING_TOKEN=sesame MLFLOW_TRACKING_USERNAME='' MLFLOW_TRACKING_PASSWORD='' expect 0 export "$run" --to mlflow "$url"
 asked 0 "(Basic .*|-)$"
 faults
@@ -94,7 +94,7 @@ asked 0 "(Basic|Bearer)"
 faults "get-by-name status 401"
 MLFLOW_TRACKING_USERNAME=ali expect 2 export "$run" --to mlflow "$url"
 says "MLFLOW_TRACKING_USERNAME needs MLFLOW_TRACKING_PASSWORD"
-faults # what would begin a header of its own
+faults # a value that would begin another header
 MLFLOW_TRACKING_TOKEN=$'sesame\r\nX-Role: admin' expect 2 export "$run" --to mlflow "$url"
 one_line
 says "MLFLOW_TRACKING_TOKEN contains a line break"
@@ -109,7 +109,7 @@ for address in "ftp://127.0.0.1" "http://a:b@127.0.0.1" "$url?x=1" "$url/#x" "$u
     one_line
 done
 
-# Sent elsewhere: nobody is told anything there.
+# Redirected elsewhere: nothing is sent there.
 faults "get-by-name status 302 Location: $url/login?next=secret"
 MLFLOW_TRACKING_TOKEN=sesame expect 2 export "$run" --to mlflow "$url"
 one_line
@@ -117,7 +117,7 @@ says "answered 302" "it redirects to '$url/login'"
 lacks secret
 asked 1 "."
 
-# Plain http to another machine is warned of; to this one it is not.
+# Plain http to another machine causes a warning; to this machine it does not.
 for host in dtrun.invalid 127.dtrun.invalid localhost.dtrun.invalid; do
     MLFLOW_HTTP_REQUEST_MAX_RETRIES=0 MLFLOW_TRACKING_TOKEN=sesame expect 3 export "$run" --to mlflow "http://$host"
     says "warning: 'http://$host' is unencrypted http; others on the network can read MLFLOW_TRACKING_TOKEN"
@@ -127,7 +127,7 @@ lacks "warning"
 MLFLOW_TRACKING_TOKEN=sesame expect 0 export "$run" --to mlflow "$url"
 lacks "warning"
 
-# Answers that are none.
+# Answers that are not valid.
 faults "get-by-name garbage"
 expect 3 export "$run" --to mlflow "$url"
 one_line
@@ -146,7 +146,7 @@ faults "runs/search slow"
 expect 0 export "$run" --to mlflow "$url"
 all_used
 
-# Followed: a moment's refusal ends nothing.
+# Followed: a short refusal ends nothing.
 faults "get-by-name status 401" "get-by-name status 503" "runs/search garbage" "runs/log-batch status 403" "runs/log-batch stalled"
 MLFLOW_HTTP_REQUEST_TIMEOUT=2 MLFLOW_HTTP_REQUEST_MAX_RETRIES=0 \
     expect 0 export "$run" --to mlflow "$url" --follow --experiment live
@@ -154,7 +154,7 @@ all_used
 says "retrying for 10 min" "retrying until the server answers" "the server answers again"
 there "told(runs[-1]) == points and len(runs) == 3"
 
-# What others have there comes in, through the same.
+# Runs of others on the server are imported, through the same client.
 python3 - "$url" <<'PY'
 import json, sys, urllib.request
 def post(path, **body):
@@ -178,6 +178,6 @@ for fault in "status 401" garbage endless; do
     one_line
     all_used
 done
-expect 0 list --json # a broken import leaves nothing
+expect 0 list --json # a failed import leaves nothing
 json "len(o['runs']) == 2"
 [ ! -s "$work/server/err" ] || fail "the test's server: $(tail -3 "$work/server/err")"

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""On demand: `dtrun export --to mlflow` and `dtrun import mlflow` with a real tracking server, which this starts: broken
-off in the middle, done again, followed while a run continues and the server dies, refused, and brought back.
+"""On demand: `dtrun export --to mlflow` and `dtrun import mlflow` with a real tracking server, which this starts.
+Exports are interrupted, repeated, refused, and followed while a run continues and the server dies; runs are imported
+again.
 
     python3 -m venv V && V/bin/pip install mlflow
     V/bin/python tests/cli/mlflow_peer.py build/dev/bin/dtrun
@@ -91,7 +92,7 @@ pathlib.Path(folder, "tiny.yaml").write_text(
 try:
     start()
     run = json.loads(call("launch", "--wait", "--json", folder + "/tiny.yaml"))["run"]
-    # broken off, again and again, then whole; and once more
+    # interrupted repeatedly, then complete; and once more
     for milliseconds in (150, 300, 450, 600, 900):
         broken = subprocess.Popen([sys.argv[1], "export", run, "--to", "mlflow", url], env=env, stderr=subprocess.DEVNULL)
         time.sleep(milliseconds / 1000)
@@ -123,11 +124,11 @@ try:
     assert ours(run, "live").info.status == "KILLED"
     print(f"followed: {count} points, whole after the server was away; it said: {said.strip().splitlines()}")
 
-    # refused, and not there
+    # refused, and not reachable
     print(call("export", run, "--to", "mlflow", url + "/nosuch", code=2).strip())
     print(call("export", run, "--to", "mlflow", "http://127.0.0.1:1", code=3).strip())
 
-    # what others logged comes in, also by two runs of one name
+    # runs that others logged are imported, also two runs of one name
     mlflow.set_tracking_uri(url)
     mlflow.set_experiment("others")
     for rate in (0.1, 0.2):

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""A tracking server for mlflow.sh: what of MLflow's REST API 2.0 dtrun asks for, in memory, with faults by a script.
+"""A tracking server for mlflow.sh: the part of MLflow's REST API 2.0 that dtrun uses, in memory, with scripted faults.
 
     mlflow_server.py FOLDER     writes FOLDER/port; FOLDER/asked gets a line "METHOD PATH AUTHORIZATION" a request
 
-A request whose path ends with the first word of a line of FOLDER/faults gets that line's fault, and takes the line away:
+A request whose path ends with the first word of a line of FOLDER/faults gets the fault of this line, and removes the
+line:
 
-    status CODE [HEADER: VALUE]   answered so, not carried out
-    late CODE                     carried out, and answered so
+    status CODE [HEADER: VALUE]   this answer, not carried out
+    late CODE                     carried out, with this answer
     dropped                       carried out, and the connection closed without an answer
-    garbage, endless, stalled     an answer that is no JSON, has no end, or comes byte by byte without end
+    garbage, endless, stalled     an answer that is not JSON, that has no end, or that comes byte by byte without end
     slow                          the right answer, in a hundred pieces
 """
 import http.server
@@ -22,7 +23,7 @@ import urllib.parse
 folder = pathlib.Path(sys.argv[1])
 lock = threading.Lock()
 experiments, runs = {}, {}
-HISTORY_PAGE = 7  # so that a curve has several
+HISTORY_PAGE = 7  # so that a curve needs several pages
 
 
 def newest(run):
@@ -35,7 +36,7 @@ def shown(run):
 
 
 def answer(path, query, body):
-    """(status, JSON) of one request."""
+    """Returns (status, JSON) for one request."""
     no = lambda status, code: (status, {"error_code": code, "message": code})
     if path == "experiments/get-by-name":
         name = query["experiment_name"]
@@ -66,14 +67,14 @@ def answer(path, query, body):
             run[kind].update((item["key"], item["value"]) for item in body.get(kind, []))
         for point in body.get("metrics", []):
             curve = run["metrics"].setdefault(point["key"], [])
-            if point not in curve:  # as its table's key has it
+            if point not in curve:  # with the key of its table
                 curve.append(point)
         return 200, {}
     if path == "metrics/get-history":
         points, at = runs[query["run_id"]]["metrics"][query["metric_key"]], int(query.get("page_token") or 0)
         more = {"next_page_token": str(at + HISTORY_PAGE)} if at + HISTORY_PAGE < len(points) else {}
         return 200, {"metrics": points[at:at + HISTORY_PAGE], **more}
-    if path == "all":  # for the test alone
+    if path == "all":  # only for the test
         return 200, {"runs": list(runs.values()), "experiments": list(experiments)}
     return no(404, "ENDPOINT_NOT_FOUND")
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# data.pack: sequences of whole documents, from the plan to the end; the same losses by one rank and by three,
-# and through a stop and a resume; a run does not become another one by it.
+# data.pack: sequences of whole documents, from the plan to the end; the same losses with one rank and with three, and
+# after a stop and a resume, which cannot change data.pack.
 . "$(dirname "$0")/lib.sh"
 
 python3 - "$work/ids.bin" <<'PY'
@@ -29,7 +29,7 @@ YAML
 losses() { # RUN: "step loss" of training and validation, six digits
     "$dtrun" metrics "$1" --format csv | awk -F, '($3 == "loss" || $3 == "valid_loss") {printf "%s %s %.5f\n", $2, $3, $4}' | sort
 }
-# near A B: the same points, to 1e-5 (sums over one rank and over three are rounded otherwise)
+# near A B: the same points, to 1e-5 (sums over one rank and over three are rounded differently)
 near() {
     join -j 1 <(awk '{print $1 "-" $2, $3}' "$1" | sort) <(awk '{print $1 "-" $2, $3}' "$2" | sort) |
         awk 'function abs(x) { return x < 0 ? -x : x } abs($2 - $3) > 3e-5 * $2 { bad = 1 } END { exit bad || NR < 60 }' ||
@@ -52,7 +52,7 @@ expect 0 launch "$work/pack.yaml" --wait --json --set ranks=3 --set batch.sequen
 losses "$(field "o['run']")" >"$work/three"
 near "$work/one" "$work/three"
 
-# Half of it, then the rest by another world: the data go on where they were.
+# Half of the run, then the rest with another number of ranks: the data continue at the same position.
 expect 0 launch "$work/pack.yaml" --wait --json --set name=half --set schedule.steps=30 --set optimizer.lr=0.01 \
     --set schedule.kind=constant
 half=$(field "o['run']")
@@ -64,7 +64,7 @@ expect 0 resume "$half" --wait --json --set schedule.steps=60 --set ranks=3 --se
 losses "$half" >"$work/resumed"
 near "$work/straight" "$work/resumed"
 
-# Epochs are counted before and by the engine alike.
+# Epochs are counted equally before the run and by the engine.
 expect 0 launch "$work/pack.yaml" --dry-run --json --set schedule.steps=0 --set schedule.epochs=2
 steps=$(field "o['steps']")
 expect 0 launch "$work/pack.yaml" --wait --json --set schedule.steps=0 --set schedule.epochs=2 --set name=epochs

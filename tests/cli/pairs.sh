@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A translation model trains on sentence pairs: text becomes ids once, every strategy and number of ranks
-# has the losses of one process, a rank may die, and what is wrong with the data is said before a run.
+# A translation model trains on sentence pairs: text is tokenized once, every strategy and number of ranks has the
+# losses of one process, a rank may die, and problems of the data are reported before a run.
 . "$(dirname "$0")/lib.sh"
 
 python3 - "$work" <<'PY'
@@ -37,7 +37,7 @@ says "already in the cache"
 expect 0 launch "$work/translate.yaml" --dry-run
 says "pairs of at most 64 tokens"
 
-losses() { # of the last run: a line a metric
+losses() { # of the last run: one line for each metric
     expect 0 metrics last --name loss
     cut -d, -f2- "$work/out" | sed 's/,[^,]*$//' >"$1"
     expect 0 metrics last --name valid_loss
@@ -53,7 +53,7 @@ rows = [float(line.rsplit(",", 1)[1]) for line in open(sys.argv[1]) if line[0].i
 assert rows[11] < 0.9 * rows[0], rows
 PY
 
-same_losses() { # those of the last run
+same_losses() { # metrics of the last run
     losses "$work/other"
     python3 - "$work/one" "$work/other" <<'PY' || fail "$1: other losses than one process"
 import sys
@@ -79,7 +79,7 @@ expect 0 launch "$work/translate.yaml" --set ranks=2 --set batch.accumulate=2 --
 expect 0 resume "$(field "o['run']")" --set ranks=4 --set batch.accumulate=1 --set schedule.steps=12 --wait
 same_losses "resumed with 4 ranks"
 
-# its dictionaries: where they are, nothing is said of them; where they have gone, the checkpoint's are taken
+# its dictionaries: where they exist, nothing is reported; where they are gone, those of the checkpoint are used
 expect 0 fork last@10 --set schedule.steps=13 --wait
 grep -q tokenizer "$work/err" && fail "a tokenizer that is there is said to be gone: $(cat "$work/err")"
 mkdir "$work/dicts"
@@ -90,20 +90,20 @@ expect 0 resume last --set schedule.steps=12 --wait
 says "the tokenizer is no longer at"
 same_losses "resumed with the checkpoint's dictionaries"
 
-# a rank that dies in the middle of an epoch: the same bits
+# a rank dies in the middle of an epoch: the losses have the same bits
 expect 0 launch "$work/translate.yaml" --set ranks=2 --set batch.accumulate=2 --wait --json
 whole=$(field "(o['loss'], o['valid_loss'])")
 DTRUN_FAULT="kill 1@7" expect 0 launch "$work/translate.yaml" --set ranks=2 --set batch.accumulate=2 --wait --json
 json "o['attempt'] == 2"
 [ "$(field "(o['loss'], o['valid_loss'])")" = "$whole" ] || fail "the resumed run ends elsewhere than $whole"
 
-# steps of epochs are known before, also where another number of ranks continues
+# the steps of epochs are known in advance, also if another number of ranks continues
 expect 0 launch "$work/translate.yaml" --set schedule.steps=0 --set schedule.epochs=2 --dry-run --json
 steps=$(field "o['time']['steps'] if 'time' in o and 'steps' in o['time'] else o.get('steps')")
 expect 0 launch "$work/translate.yaml" --set schedule.steps=0 --set schedule.epochs=2 --wait --json
 json "o['steps'] == $steps"
 
-# the data, when they are wrong
+# wrong data
 head -n 299 "$work/train.en" >"$work/short.en"
 cp "$work/train.de" "$work/short.de"
 expect 2 launch "$work/translate.yaml" --set "data.train=$work/short" --wait

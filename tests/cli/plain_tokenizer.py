@@ -1,6 +1,5 @@
-"""FOLDER TEXT KIND: tokenizer.json of an exported model of characters or bytes gives the ids of dtrun.
-
-Read by the tokenizers library if there is one, and by rules of its own otherwise.
+"""FOLDER TEXT KIND: the tokenizer.json of an exported model of characters or bytes gives the ids of dtrun. It is read
+by the library tokenizers if it is installed, otherwise by the rules below.
 """
 import json
 import pathlib

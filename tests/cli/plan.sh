@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# dtrun plan: its table, its JSON, what it says of bad input; docs/scaling.md shows what it prints.
+# dtrun plan: its table, its JSON, its messages for bad input; docs/scaling.md shows its current output.
 . "$(dirname "$0")/lib.sh"
 
 cat >"$work/gpt.yaml" <<'YAML'
@@ -22,14 +22,14 @@ json "[s['gpus'] for s in o['sizes']] == [8, 16, 1024]" "o['model']['parameters'
     "abs(o['sizes'][0]['messages'][0]['bytes'] - 4 * 124475904) < 1" \
     "o['sizes'][0]['step_seconds'] >= o['sizes'][0]['pass_seconds']"
 
-# What is given takes the place of the tables.
+# Given values replace those of the tables.
 expect 0 plan "$work/gpt.yaml" -g 4 --card a100 --peak 200 --efficiency 40 --node-gbs 100 \
     --network eth25 --json
 json "o['sizes'][0]['gpus'] == 4" "o['machine']['tflops'] == 200" \
     "o['machine']['efficiency'] == 0.4" "o['machine']['node_gbs'] == 100" \
     "o['machine']['network_gbs'] == 2.75" "o['overlap_end_gpus'] == 8"
 
-# Every strategy; sharding holds less, and a model that does not fit says so.
+# Every strategy; sharding needs less memory, and a model that does not fit is reported.
 for shard in full gradients optimizer; do
     expect 0 plan "$work/gpt.yaml" --set strategy=fsdp --set strategy.shard=$shard --json
     json "{m['kind'] for m in o['sizes'][0]['messages']} == {'all-gather', 'reduce-scatter'}" \
@@ -38,7 +38,7 @@ done
 expect 0 plan "$work/gpt.yaml" --set model.preset=gpt2-xl --set batch.sequences=64
 says "does not fit 80 GB"
 
-# Nodes of the recipe, alike or not.
+# Nodes of the recipe, with equal and with different cards.
 expect 0 plan "$work/gpt.yaml" --set 'nodes=[a gpus=4, b gpus=4, c gpus=4]' --json
 json "o['sizes'][0]['gpus'] == 12" "o['sizes'][0]['nodes'] == 3"
 expect 2 plan "$work/gpt.yaml" --set 'nodes=[a gpus=4, b gpus=8]'

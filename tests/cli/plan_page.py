@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Every block of a page that begins with '$ dtrun ...' shows what that command prints.
+"""Checks that every block of a page that begins with '$ dtrun ...' shows the output of this command.
 
     plan_page.py DTRUN PAGE [--write]
 
-Exits 1 where one does not and prints both; --write puts the true output into the page.
+Exits with 1 if a block differs, and prints both; --write puts the true output into the page.
 """
 
 import pathlib

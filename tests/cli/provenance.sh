@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A run says where it comes from: the command, the program, the commit of its recipe, its data; also
-# after the history was deleted.
+# A run records where it comes from: the command, the program, the commit of its recipe, its data; also after the
+# history was deleted.
 . "$(dirname "$0")/lib.sh"
 make_tiny
 
@@ -15,7 +15,7 @@ run=$(field "o['run']")
 origin "p['attempt'] == 1 and p['command'][1:] == ['launch', '--wait', '--json', \"$work/it's mine.yaml\", '--set', 'schedule.steps=20']"
 origin "p['host'] == '$(hostname)' and p['user'] == '$(id -un)' and p['folder'] == '$PWD'"
 origin "[p['dtrun'], '(' + p['commit'] + ')'] == '$("$dtrun" --version)'.split()[1:]"
-origin "p['git'] is None" # the folder is no repository
+origin "p['git'] is None" # the folder is not a repository
 origin "p['files'] == 1 and p['data'][0]['path'] == '$work/corpus.txt'"
 origin "p['data'][0]['bytes'] == $(stat -c %s "$work/corpus.txt") and len(p['data'][0]['xxh3_128']) == 32"
 json "list(o)[1:3] == ['changes', 'provenance']"
@@ -23,11 +23,11 @@ expect 0 show "$run"
 says "launch --wait --json '$work/it'\''s mine.yaml' --set" "corpus.txt  " "$(id -un) on $(hostname)"
 lacks "git"
 
-# What only the store knew is beside it, too.
+# Facts that only the store had are also in the run's folder.
 rm "$work/state/dtrun/store.db"*
 origin "p['command'][1] == 'launch' and p['files'] == 1"
 
-# Without git, or with one that never answers, a run starts all the same.
+# Without git, or with a git that never answers, a run starts nevertheless.
 mkdir "$work/bin"
 printf '#!/bin/sh\nexec sleep 1000\n' >"$work/bin/git"
 chmod +x "$work/bin/git"
@@ -35,7 +35,7 @@ PATH=$work/bin:$PATH expect 0 launch --wait --json "$work/tiny.yaml" --set sched
 run=$(field "o['run']")
 origin "p['git'] is None"
 
-# A secret of a webhook is not repeated.
+# The secret of a webhook is not recorded.
 expect 0 launch --wait --json "$work/tiny.yaml" --set schedule.steps=20 --set 'notify.webhook=http://127.0.0.1:1/short'
 run=$(field "o['run']")
 origin "p['command'][-1] == 'notify.webhook=(not shown)'"

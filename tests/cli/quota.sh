@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Quotas of the environment are kept to when a run ends, by its supervisor: the oldest logs of other runs and what is
-# idle of the cache go; nothing of a run that has not ended, of the one that has just ended, or that is used.
+# When a run ends, its supervisor enforces the quotas of the environment: it removes the oldest logs of other runs and
+# idle files of the cache, but nothing of active runs, of the run that just ended, or that is in use.
 . "$(dirname "$0")/lib.sh"
 make_tiny
 runs=$work/state/dtrun/runs cache=$work/cache/dtrun
@@ -33,19 +33,19 @@ for name in idle fresh marked; do head -c 40000 /dev/zero >"$cache/data/$name/x"
 touch -d '3 days ago' "$cache"/data/idle "$cache"/data/marked
 touch "$cache/uses/data-marked.elsewhere.abcdef"
 
-# Without a quota, with an empty one and with one that is not reached all stays.
+# Without a quota, with an empty one and with one that is not reached, everything stays.
 DTRUN_LOG_QUOTA='' DTRUN_CACHE_QUOTA=1TB expect 0 launch --wait --json "$work/tiny.yaml" "${short[@]}"
 roomy=$(field "o['run']")
 within 60 supervisor_is_gone "$roomy"
 [ "$(logs_of "$old")" -ge 2 ] && [ -d "$cache/data/idle" ] || fail "something was removed without need"
 
-# `dtrun gc` goes by the same quotas; an option goes before them.
+# `dtrun gc` uses the same quotas; an option overrides them.
 DTRUN_LOG_QUOTA=0B expect 0 gc logs --dry-run --json
 json "{'$old', '$held', '$roomy'} == {i['run'] for i in o['items']}"
 DTRUN_LOG_QUOTA=0B expect 0 gc logs --dry-run --log-quota 1TB
 says "nothing to remove"
 
-# One whose run is resumed just now stays, and the log says why; all else beyond the quotas goes.
+# The logs of a run that is just being resumed stay, and the log says why; everything else beyond the quotas is removed.
 exec 8>"$runs/$held/resume.lock"
 flock -x 8
 DTRUN_LOG_QUOTA=0B DTRUN_CACHE_QUOTA=1kB expect 0 launch --wait --json "$work/tiny.yaml" "${short[@]}"

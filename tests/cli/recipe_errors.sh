@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A recipe that is wrong: the file, line and column, what to do, exit code 2, and no run.
+# A wrong recipe: the message has file, line, column and remedy, the exit code is 2, and there is no run.
 . "$(dirname "$0")/lib.sh"
 make_tiny
 
@@ -13,7 +13,7 @@ refused() { # name texts...  (the recipe on stdin)
         for text; do says "$text"; done
     done
 }
-with() { # tiny.yaml with a line more
+with() { # tiny.yaml with an additional line
     cat "$work/tiny.yaml"
     printf "$1\n"
 }
@@ -33,7 +33,7 @@ sed '/^data/d' "$work/tiny.yaml" | refused no_data "data"
 printf '' | refused empty "empty.yaml"
 with 'nodes: [gpu-a, gpu-a]' | refused same_node "same_node.yaml:12:" "gpu-a"
 
-# Anchors multiply: refused rather than expanded.
+# Anchors that multiply are refused, not expanded.
 {
     echo 'a: &a [x,x,x,x,x,x,x,x,x,x]'
     for pair in b:a c:b d:c e:d f:e g:f h:g i:h; do
@@ -41,7 +41,7 @@ with 'nodes: [gpu-a, gpu-a]' | refused same_node "same_node.yaml:12:" "gpu-a"
     done
 } | refused anchor_bomb "anchor_bomb.yaml:"
 
-# What is large is refused by its size, without reading it: nobody could.
+# A large file is refused by its size, without reading it.
 cp "$work/tiny.yaml" "$work/large.yaml"
 truncate -s 1T "$work/large.yaml"
 expect 2 launch "$work/large.yaml"
@@ -64,23 +64,23 @@ for command in "launch $work/tiny.yaml" "resume last"; do
     says "--set schedule.steps: expected KEY=VALUE in one word: --set schedule.steps=100"
 done
 
-# The recipe of `dtrun run` is in no file: no position in it, and no line of it.
+# The recipe of `dtrun run` is not a file: messages have no position and no line of it.
 expect 2 run --nodes 'gpu[01-' -- true
 one_line
 says "dtrun run: node 'gpu[01-': expected numbers"
 lacks " | "
 
-# A recipe that is not there, or no file.
+# A recipe that does not exist, or is not a file.
 expect 2 launch "$work/missing.yaml"
 one_line
 says "missing.yaml" "No such file"
 expect 2 validate "$work"
 one_line
-mkfifo "$work/pipe" # nobody writes to it
+mkfifo "$work/pipe" # no process writes to it
 expect 2 validate "$work/pipe"
 says "not a regular file"
 
-# One broken recipe does not hide the next.
+# One wrong recipe does not hide the next one.
 expect 2 validate "$work/heads.yaml" "$work/tiny.yaml" --json
 json "[r['valid'] for r in o['recipes']] == [False, True]" \
     "'heads.yaml:4:' in o['recipes'][0]['message']" "o['recipes'][1]['ranks'] == 2"
@@ -89,7 +89,7 @@ says "tiny.yaml: good"
 expect 0 validate "$work/tiny.yaml"
 (cd "$work" && "$dtrun" validate /dev/stdin <tiny.yaml >/dev/null) || fail "stdin is a file too"
 
-# As SARIF, which names the rule and the place.
+# As SARIF, with the rule and the place.
 expect 2 validate --sarif "$work/heads.yaml" "$work/tiny.yaml" "$work/missing.yaml"
 python3 - "$work/out" "$work/heads.yaml" <<'PY' || fail "SARIF"
 import json, sys
@@ -106,7 +106,7 @@ assert place["region"] == {"startLine": 4, "startColumn": 39}
 assert second["ruleId"] == "read" and "missing.yaml" in second["message"]["text"]
 PY
 
-# It may be for another machine, but this one does not hold it.
+# The recipe may be for another machine, but this machine does not have enough memory for it.
 sed 's/layers: 1/layers: 900/; s/embed: 16/embed: 16384/' "$work/tiny.yaml" >"$work/huge.yaml"
 expect 0 validate "$work/huge.yaml"
 says "huge.yaml: warning" "does not fit into the memory" "TB"

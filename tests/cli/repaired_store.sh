@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# A history that is damaged or lost: gc removes no journal that it needs, and every row that a page, a folder or a
-# journal still has comes back, once.
+# A damaged or lost history: gc removes no journal that a repair needs, and every row that a page, a folder or a journal
+# still has is restored once.
 . "$(dirname "$0")/lib.sh"
 two_ended_runs
 
-# --- gc: a journal goes when the history has all of it
-# rows FILE: what came from journals, without what only a supervisor says
+# --- gc: a journal is removed once the history has all of it
+# rows FILE: the rows that came from journals, without those that only a supervisor adds
 rows() {
     python3 - "$db" >"$1" <<'PY' || fail "the history cannot be read"
 import sqlite3, sys
@@ -57,15 +57,15 @@ for damaged in "damage metrics" "damage pyramid" \
     put_back
 done
 
-# --- a lost history: rows come back from folders and journals, each once
+# --- a lost history: rows are restored from folders and journals, each once
 rm "$db"*
-for try in 1 2 3; do # killed at any place
+for try in 1 2 3; do # a repair that is killed at any place
     "$dtrun" list >/dev/null 2>&1 &
     sleep 0.0$try
     kill -9 $! 2>/dev/null
     wait $! 2>/dev/null
 done
-"$dtrun" list >/dev/null 2>&1 & # two at once
+"$dtrun" list >/dev/null 2>&1 & # two repairs at once
 expect 0 list
 wait $! || fail "the other of two lists fails"
 expect 0 list
@@ -90,15 +90,15 @@ rows "$work/now"
 grep -c "'loss'" "$work/rows" >"$work/out"
 [ "$(grep -c "'loss'" "$work/now")" = "$(cat "$work/out")" ] || fail "points of the damaged file are lost"
 put_back
-head -c 4096 /dev/urandom | dd of="$db" conv=notrunc status=none # no page can be found
+head -c 4096 /dev/urandom | dd of="$db" conv=notrunc status=none # no page is readable
 expect 3 list
 says "'dtrun store repair'"
 expect 0 store repair
 same_rows "a file without a head"
 
-# --- a repair that was ended between its last two steps: its file is there, and another command made a new history
+# --- a repair that was killed between its last two steps: its file exists, and another command made a new history
 put_back
-printf 'step,loss\n1,2\n' >"$work/other.csv" # a run without a folder that says anything
+printf 'step,loss\n1,2\n' >"$work/other.csv" # a run whose folder has nothing to restore
 expect 0 import csv "$work/other.csv" --name imported
 flock --timeout 20 "$runs/$one/supervisor.lock" true
 python3 -c "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute('PRAGMA wal_checkpoint(TRUNCATE)')" "$db"
@@ -114,7 +114,7 @@ expect 0 list --json
 json "len(o['runs']) == 4" "o['runs'][0]['name'] == 'imported'"
 expect 0 store check
 
-# --- gc: a checkpoint goes when one that stays can be read
+# --- gc: a checkpoint is removed only if a readable one remains
 put_back
 for index in "$runs/$one"/checkpoints/step-00000150/model-0.safetensors; do
     printf X | dd of="$index" bs=1 seek=2000 conv=notrunc status=none

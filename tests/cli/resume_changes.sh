@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What a resume may change, and what it may not: other data and another model are refused by name before
-# there is an attempt; --new-data begins others at their start, --new-model computes otherwise.
+# What a resume can change: other data and another model are refused by name before an attempt exists; --new-data starts
+# other data at their beginning, --new-model computes differently.
 . "$(dirname "$0")/lib.sh"
 make_tiny
 sed -n 1,200p "$work/corpus.txt" >"$work/valid.txt"
@@ -13,7 +13,7 @@ untouched() {
     [ "$(ls -d "$work/state/dtrun/runs/$run"/attempt-* | wc -l)" = 1 ] || fail "a folder was left"
     subject=$said
 }
-refused() { # words that it says, then what is set
+refused() { # expected text, then the settings
     local words=$1
     shift
     expect 2 resume "$run" --wait --set schedule.steps=80 "$@"
@@ -41,11 +41,11 @@ echo "and a line more" >>"$work/corpus.txt"
 refused "file 1 had"
 tr q Q <"$work/kept.txt" >"$work/corpus.txt"
 refused "file 1 has other content"
-refused "the character 'Q'" --new-data # a letter that the vocabulary lacks
+refused "the character 'Q'" --new-data # a letter that is not in the vocabulary
 mv "$work/kept.txt" "$work/corpus.txt"
 untouched
 
-# An attempt that fails before its first step, whatever for, leaves the run as it was.
+# An attempt that fails before its first step, for any reason, leaves the run unchanged.
 DTRUN_ENGINE=/bin/false expect 1 resume "$run" --wait --set schedule.steps=80 --set optimizer.lr=1 \
     --set failure.max_restarts=0
 says "the run is still finished"
@@ -57,13 +57,13 @@ json "o['state'] == 'finished'" "o['step'] == o['steps_total'] == 60" \
 expect 2 resume "$run"
 says "has completed all its 60 steps"
 
-# Other ranks change the tokens of a step, which is said; batch.total keeps them.
+# Another number of ranks changes the tokens of a step, which is reported; batch.total keeps them.
 expect 0 launch --wait --json "$work/tiny.yaml" --set ranks=2 --set schedule.steps=6
 fewer=$(field "o['run']")
 expect 0 resume "$fewer" --wait --set ranks=1 --set schedule.steps=8
 says "a step now has 32 tokens (1 rank), before 64, and the learning rate is the same" \
     "--set batch.total=4 keeps the number"
-expect 0 resume "$fewer" --wait --set schedule.steps=10 # as the attempt before
+expect 0 resume "$fewer" --wait --set schedule.steps=10 # as in the attempt before
 lacks "a step now has"
 expect 0 fork "$fewer" --wait --set ranks=3 --set schedule.steps=14
 says "a step now has 96 tokens (3 ranks), before 32"
@@ -79,13 +79,13 @@ for ranks in 1 4; do # 4 micro-steps, then 1
     lacks "a step now has"
 done
 
-# A change that is allowed resumes: also data of the same content elsewhere.
+# An allowed change resumes, also with data of equal content elsewhere.
 cp "$work/corpus.txt" "$work/moved.txt"
 expect 0 resume "$run" --wait --json --set schedule.steps=70 --set "data.train=$work/moved.txt" \
     --set optimizer.lr=1e-3 --set evaluate.every=5 --set ranks=1 --set strategy=fsdp
 json "o['state'] == 'finished'" "o['steps'] == 70"
 
-# New data begin at their start, and are the run's from then on.
+# New data start at their beginning, and belong to the run from then on.
 expect 0 resume "$run" --wait --json --set schedule.steps=80 --set seed=2 --new-data
 json "o['state'] == 'finished'" "o['steps'] == 80"
 expect 0 resume "$run" --wait --set schedule.steps=90 --set model.activation=gelu \
@@ -97,7 +97,7 @@ at() { python3 -c 'import json, sys; o = json.load(open(sys.argv[1])); print(o["
     "$work/state/dtrun/runs/$run/checkpoints/step-000000$1/index.json"; }
 [ "$(at 80)" = "0 20" ] || fail "after ten steps of two sequences in new data: $(at 80)"
 
-# One of before there were fingerprints, and a field of the model: said, and continued.
+# A checkpoint without fingerprints, and a changed field of the model: reported, and resumed.
 index=$work/state/dtrun/runs/$run/checkpoints/step-00000090/index.json
 python3 - "$index" <<'PY'
 import json, sys
@@ -112,7 +112,7 @@ printf '%s\n' "$(sed -n 's/.*its digest is \([0-9a-f]*\),.*/\1/p' "$work/err")" 
 expect 0 resume "$run" --wait --set schedule.steps=100 --set model.activation=gelu_tanh
 says "does not name its training data"
 
-# A stopped run whose next attempt fails before its first step continues by the recipe that it had.
+# A stopped run whose next attempt fails before its first step continues with its previous recipe.
 expect 0 launch --detach "$work/tiny.yaml" --set schedule.steps=1000000000 --set schedule.period_steps=100
 run=$(cat "$work/out")
 within 60 step_reached "$run" 5

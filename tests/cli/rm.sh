@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs are removed for good: asked for, refused while they run, nothing else goes, and what was cut short is
-# ended. The history is checked and copied as a whole.
+# Runs are removed permanently: rm asks, refuses active runs, removes nothing else, and completes an interrupted
+# removal. The history is checked and backed up as a whole.
 . "$(dirname "$0")/lib.sh"
 make_tiny
 runs=$work/state/dtrun/runs
@@ -19,7 +19,7 @@ one_line
 says "not a terminal: use --yes"
 [ -d "$runs/$gone" ] || fail "it was removed without a word"
 
-answer() { # word: what a person says
+answer() { # word: the answer that a person types
     python3 - "$1" "$dtrun" rm "$gone" >"$work/out" 2>"$work/err" <<'PY'
 import os, pty, sys
 pid, terminal = pty.fork()
@@ -58,7 +58,7 @@ for table in ("attempts", "nodes", "ranks", "events", "series", "checkpoints"):
     assert not db.execute(f"SELECT 1 FROM {table} WHERE run NOT IN (SELECT run FROM runs) LIMIT 1").fetchall(), table
 assert not db.execute("SELECT 1 FROM metrics WHERE series NOT IN (SELECT series FROM series) LIMIT 1").fetchall()
 PY
-expect 0 list # writes nothing anew
+expect 0 list # writes no new rows
 expect 0 store check --json
 json "o['runs'] == 2" "o['problems'] == []"
 
@@ -71,7 +71,7 @@ says "stop it first ('dtrun stop $running')"
 [ -d "$runs/$kept" ] || fail "another that was named with it was removed"
 expect 0 stop "$running"
 
-# Cut short after the mark: it is listed and has no folder; the same command ends it.
+# Interrupted after the mark: the run is listed and has no folder; the same command completes the removal.
 mv "$runs/$running" "$runs/.removed-$running"
 expect 1 store check
 says "run '$running' has no folder" "is left of an interrupted removal"

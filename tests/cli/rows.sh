@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What is said of a model on rows, from its plan to its end, speaks of rows, features and classes: no
-# token, no sequence, no vocabulary.
+# All output about a model on rows, from its plan to its end, uses rows, features and classes, not tokens, sequences or
+# a vocabulary.
 . "$(dirname "$0")/lib.sh"
 
 awk 'BEGIN { srand(1); for (i = 0; i < 300; i++) { c = i % 3
@@ -14,7 +14,7 @@ silent() {
     done
 }
 
-expect 0 plan examples/mlp.yaml # which needs no data
+expect 0 plan examples/mlp.yaml # a command that needs no data
 says "4 inputs, 3 classes" "GFLOP a row" "64 rows x 1 accumulated" "rows/step" "rows/s"
 silent
 expect 0 plan examples/mlp.yaml --set model.loss=squared_error --json
@@ -38,7 +38,7 @@ expect 0 status last
 says "rows/s"
 silent
 
-# Data: what is wrong with them.
+# Data with errors.
 for wrong in "1,2,3,4,9" "1,2,3,4" "a,b,c,d,e"; do
     echo "$wrong" >"$work/wrong.csv"
     expect 2 launch examples/mlp.yaml --set "data.train=$work/wrong.csv" --wait

@@ -12,7 +12,7 @@ done
 expect 2 status
 one_line
 
-# Three ended runs, written as the store would have them.
+# Three ended runs, as they are stored in the history.
 expect 0 list
 python3 - "$work/state/dtrun/store.db" <<'PY'
 import sqlite3, sys
@@ -55,7 +55,7 @@ json "o['run'] == 'xyz789'"
 expect 0 status last --json
 json "o['run'] == 'xyz789'" "o['state'] == 'finished'" "o['eta_seconds'] == 0"
 
-# No run can be called by the word that stands for the newest one.
+# No run can have the name that stands for the newest run.
 make_tiny
 for words in "rename first last" "launch --wait $work/tiny.yaml --set name=last"; do
     expect 2 $words
@@ -78,7 +78,7 @@ says "no runs in this state"
 expect 0 stop last
 says "has already ended: finished"
 
-# A file that is called by that word gives its run another name.
+# A recipe file with this name gives its run another name.
 printf 'step,loss\n1,2.5\n' >"$work/last.csv"
 expect 0 import csv "$work/last.csv"
 expect 0 status last_ --json

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# BLEU of lines against references: the line of sacreBLEU, as JSON, from stdin; lines that do not match, files
-# that are not there.
+# BLEU of lines against references: the line of sacreBLEU, as JSON, from stdin; files with different numbers of lines,
+# files that do not exist.
 . "$(dirname "$0")/lib.sh"
 printf 'the cat sat on a mat .\nHello , world !\n' >"$work/ours"
 printf 'the cat sat on the mat.\r\nHello, world!' >"$work/theirs"

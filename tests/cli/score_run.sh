@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# How likely lines are to a run: chances of what may come next add up to one, lines are added up, and what cannot be
-# scored is named. Of sentence pairs: cli.translate.
+# Log-likelihoods of lines under a run: the probabilities of the next tokens add up to one, lines are summed, and lines
+# that cannot be scored are named. For sentence pairs see cli.translate.
 . "$(dirname "$0")/lib.sh"
 make_tiny
 expect 0 launch --wait --json "$work/tiny.yaml" --set schedule.steps=300
@@ -12,7 +12,7 @@ json "len(o['lines']) == $(wc -l <"$work/letters")" "all(l['tokens'] == 1 and l[
     "0.95 < sum(math.exp(l['log_likelihood']) for l in o['lines']) < 1 + 1e-5" \
     "abs(o['log_likelihood'] - sum(l['log_likelihood'] for l in o['lines'])) < 1e-9" "o['tokens'] == len(o['lines'])"
 
-# after "th" comes "e", if anything: a line's likelihood is that of its letters one after another
+# after "th" only "e" can follow: a line's likelihood is the product over its letters, one after another
 printf 'th\nthe\nthq\n\nthe\r\nthe' >"$work/lines"
 expect 0 score "$run" --input "$work/lines"
 python3 - "$work/out" <<'PY' || fail "$(cat "$work/out")"
@@ -43,7 +43,7 @@ expect 2 score "$run" --input "$work/lines" --target "$work/lines"
 says "leave out --target"
 expect 3 score "$run" --input "$work/nothing"
 one_line
-# 16 tokens are seen: of a longer line the last 8 by a window of their own, after the 8 before them
+# the model sees 16 tokens: the last 8 of a longer line are scored in a second window, after the 8 before them
 printf '%s\n' 'the quick brown ' 'the quick brown fox jumps' 'he quick brown fox jumps' >"$work/long"
 expect 0 score "$run" --input "$work/long" --json
 json "[l['tokens'] for l in o['lines']] == [16, 25, 24]" \
@@ -54,7 +54,7 @@ says "line 2"
 expect 0 score "$run" --input "$work/lines" --checkpoint best
 expect 2 score "$run" --input "$work/lines" --checkpoint 7
 
-# What a run of bytes foretells of a line is its validation loss of that line, behind a line break.
+# The score of a line by a model of bytes is the validation loss of this line after a line break.
 printf '\nthe quick brown ' >"$work/valid"
 tail -c 16 "$work/valid" >"$work/line"
 expect 0 launch --wait --json "$work/tiny.yaml" --set data.tokenizer=byte --set data.validation="$work/valid" \

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A secret that is written into a recipe is refused before anything is kept: it is in no file, no message,
-# and not on the page. One by ${env:NAME} is taken, and is nowhere either.
+# A secret written in a recipe is refused before anything is stored: it is in no file, no message, and not on the page.
+# A secret by ${env:NAME} is accepted, and appears nowhere either.
 . "$(dirname "$0")/lib.sh"
 
 secret=a1B2c3D4e5F6g7H8i9J0k1L2
@@ -10,7 +10,7 @@ nowhere() {
     grep -rqaF "$secret" "$XDG_STATE_HOME" "$XDG_CACHE_HOME" 2>/dev/null && fail "keeps the secret"
     return 0
 }
-refused() { # URL, then what the message says
+refused() { # URL, then the expected message
     printf 'notify: {webhook: "%s"}\n' "$1" | cat "$work/tiny.yaml" - >"$work/secret.yaml"
     for command in "validate" "launch --dry-run" "launch --wait" "launch --wait --json"; do
         expect 2 $command "$work/secret.yaml"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The page: prints a link that opens it, answers there and to nobody else, ends politely, refuses what
-# it may not be.
+# dtrun serve: prints a link that opens the page, answers only requests with its token, ends cleanly, and refuses
+# options that would be unsafe.
 . "$(dirname "$0")/lib.sh"
 
-start() { # arguments...: $server serves, and has said where
+start() { # arguments...: starts $server and waits until it has printed its link
     : >"$work/out"
     "$dtrun" serve "$@" >"$work/out" 2>"$work/err" &
     server=$!
@@ -47,13 +47,13 @@ expect 0 serve --link --listen "${url#http://}"
 [ "$(cat "$work/out")" = "$link" ] || fail "prints another link"
 end
 
-start --listen "${url#http://}" # again: links continue
+start --listen "${url#http://}" # started again: old links still work
 [ "$(head -n 1 "$work/out")" = "$link" ] || fail "the link is another one"
 end
 start --listen 127.0.0.1:0 --new-token
 grep -q "$token" "$work/out" && fail "the token is the old one"
 end
-exec 5>"$work/journal" # as under systemd
+exec 5>"$work/journal" # started as by systemd
 : >"$work/out"
 JOURNAL_STREAM=$(stat -L -c '%d:%i' "$work/journal") "$dtrun" serve --listen 127.0.0.1:0 >&5 2>"$work/err" &
 server=$! subject="dtrun serve, its stdout the journal"
@@ -86,7 +86,7 @@ PY
 end
 [ -e "$work/socket" ] && fail "the socket stays"
 
-# Where nothing can be written: a small file system of its own, where that may be mounted.
+# A state folder that cannot be written: a separate small file system, where it can be mounted.
 mkdir "$work/small"
 if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=16m tmpfs "$work/small" 2>/dev/null; then
     kept=$XDG_STATE_HOME

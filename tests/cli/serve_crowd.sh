@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The page answers whatever comes to its port: too many, slow and rude connections, few descriptors.
+# The page keeps answering under any load on its port: too many, slow and hostile connections, few descriptors.
 . "$(dirname "$0")/lib.sh"
 
 expect 0 list

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# --server: the words of another machine's runs are those that are said there, to the byte; who may ask, what is run,
-# what ends with whom; and servers that are dead, slow, broken or hostile.
+# --server: the output about another machine's runs is the same as there, to the byte; who is allowed, which commands
+# run, what ends with which side; and servers that are dead, slow, broken or hostile.
 . "$(dirname "$0")/lib.sh"
 make_tiny
 expect 0 launch --wait --json "$work/tiny.yaml" --set schedule.steps=20 --set name="first"
@@ -17,14 +17,14 @@ cp "$work/served" "$work/out"
 url=$(field "o['url'].rstrip('/')") link=$(field "o['link']")
 export DTRUN_TOKEN=${link##*=}
 
-# --- the same words; this side has no runs of its own
+# --- the same output; this side has no runs of its own
 away() { XDG_STATE_HOME=$work/nowhere "$dtrun" "$@"; }
 same() { # arguments...
     local here=0 there=0
     subject="dtrun $*"
     "$dtrun" "$@" >"$work/here.out" 2>"$work/here.err" </dev/null || here=$?
     away "$@" --server "$url" >"$work/out" 2>"$work/err" </dev/null || there=$?
-    sed -i -E 's/[0-9]+[smh] ago|just now/ago/; s/ +/ /g' "$work"/{here.out,out} # time goes by, and moves columns
+    sed -i -E 's/[0-9]+[smh] ago|just now/ago/; s/ +/ /g' "$work"/{here.out,out} # time changes the columns
     [ $here -eq $there ] || fail "exit code $there there, $here here"
     cmp -s "$work/here.out" "$work/out" || fail "another stdout: $(diff "$work/here.out" "$work/out" | head -n 5)"
     cmp -s "$work/here.err" "$work/err" || fail "another stderr: $(diff "$work/here.err" "$work/err" | head -n 5)"
@@ -98,14 +98,14 @@ done
 [ "$(DTRUN_TOKEN=wrong ask word=list)" = 403 ] || fail "takes any token"
 [ "$(curl -s -o /dev/null -w '%{http_code}' "$url/api/v1/command?word=list")" = 401 ] || fail "takes nobody's"
 subject="eight at once"
-keep_waiting() { # one that is refused, because a look of ours has the place, comes again
+keep_waiting() { # a command that is refused, because another one of ours has the place, is tried again
     for _ in {1..100}; do
         curl -sf -m 60 -H "Authorization: Bearer $DTRUN_TOKEN" \
             "$url/api/v1/command?word=wait&word=going&word=--until&word=step%3D1000000000" && break
         sleep 0.2
     done >/dev/null
 }
-for _ in 1 2 3 4 5 6 7; do keep_waiting & done # and the reader
+for _ in 1 2 3 4 5 6 7; do keep_waiting & done # and the reader ends too
 full() { [ "$(ask word=list)" = 503 ]; }
 within 30 full || fail "more than eight"
 expect 3 list --server "$url"
@@ -113,7 +113,7 @@ says "8 commands of other clients are running"
 [ "$(curl -s -o /dev/null -w '%{http_code}' "$url/healthz")" = 200 ] || fail "does not answer others"
 
 # --- and with the server
-sleep 1 # the reader has heard of its command
+sleep 1 # the reader has seen output of its command
 kill -KILL $server
 wait $server 2>/dev/null
 wait $reader

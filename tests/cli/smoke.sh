@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# dtrun smoke: each check with its figure, in all forms; what is wrong with a recipe fails the check that is
-# about it; nothing is left, but where a check failed.
+# dtrun smoke: each check with its figure, in all output formats; a fault of a recipe fails the check for it; no files
+# remain, except of a failed check.
 . "$(dirname "$0")/lib.sh"
 make_tiny
 export TMPDIR=$work/tmp
@@ -9,8 +9,8 @@ verdict() { printf "next(c['verdict'] for r in o['recipes'] for c in r['checks']
 figure() { printf "next(c['figure'] for r in o['recipes'] for c in r['checks'] if c['check'] == '%s')" "$1"; }
 nothing_left() { [ -z "$(ls -A "$TMPDIR")" ] || fail "left in TMPDIR: $(ls "$TMPDIR")"; }
 
-# What a cluster's recipe has, where there is no cluster: nodes and cards that are not here, fp16, epochs, a
-# webhook that would fail, and a name that is a path's. All of it shrinks.
+# A recipe for a cluster, without the cluster: nodes and cards that are not present, fp16, epochs, a webhook that would
+# fail, and a name like a path. All of it is scaled down.
 cat >"$work/cluster.yaml" <<'YAML'
 nodes: "nowhere[01-02]"
 gpus: 8
@@ -38,13 +38,14 @@ suite, = tree.parse(sys.argv[1]).getroot()
 assert suite.get("tests") == "8" and suite.get("failures") == "0" and len(suite) == 8, suite.attrib
 PY
 
-# Text by a tokenizer: how many tokens there are is known once somebody trained on them.
+# Text with a tokenizer: the number of tokens is known only after a training on it.
 mkdir "$work/tokenizer"
 cp tests/golden/tokens/gpt2.json "$work/tokenizer/tokenizer.json"
 expect 0 smoke --steps 8 --set data.tokenizer="$work/tokenizer" "$work/tiny.yaml"
 nothing_left
 
-# A step that is far too long: it does not learn, whatever else. What cannot be read fails alone, and 2 wins.
+# A learning rate that is far too high does not learn. An unreadable recipe fails alone, and exit code 2 takes
+# precedence.
 expect 1 smoke --set optimizer.kind=sgd --set optimizer.lr=100 --set clip=0 --tap "$work/tiny.yaml"
 grep -qx 'TAP version 14' "$work/out" || fail "it does not begin as TAP"
 grep -q '^not ok [0-9]* - .*tiny.yaml: ' "$work/out" || fail "nothing is not ok"
@@ -63,7 +64,7 @@ expect 2 smoke --kill rank=one "$work/tiny.yaml"
 one_line
 nothing_left
 
-# Ctrl-C in the middle: what runs is ended, and nothing is left.
+# Ctrl-C in the middle: the active run is ended, and nothing remains.
 "$dtrun" smoke "$work/tiny.yaml" --steps 1000000 --limit 1000 >"$work/out" 2>"$work/err" &
 smoke=$!
 running() { pgrep -f -- "$TMPDIR/.*dtrun-smoke" >/dev/null || ls "$TMPDIR"/dtrun-smoke.*/dtrun/runs/*/attempt-1/plan.json >/dev/null 2>&1; }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# dtrun smoke of recipes with a command: a program that does all that it should passes, one that breaks a promise fails
-# the check that is about it, and what cannot be checked is skipped with the reason. The user's folder stays as it is.
+# dtrun smoke of recipes with a command: a correct program passes, a program that breaks a promise fails the check for
+# it, and checks that cannot be made are skipped with the reason. The user's folder does not change.
 . "$(dirname "$0")/lib.sh" || exit 1
 export TMPDIR=${work:?}/tmp
 mkdir "$TMPDIR" "$work/project"
@@ -33,7 +33,7 @@ while step < steps:
         os.replace('out/new', f'out/ckpt-{step}')
 PY
 mkdir "$work/project/out"
-echo 9999 >"$work/project/out/ckpt-9999" # of the user: neither continued from nor changed
+echo 9999 >"$work/project/out/ckpt-9999" # the user's checkpoints are neither resumed from nor changed
 cat >"$work/project/good.yaml" <<'YAML'
 command: python3 train.py {args.steps} {args.broken}
 args: {steps: 100000, broken: nothing}
@@ -65,7 +65,7 @@ nothing_left
 unchanged
 [ ! -e "$work/state/dtrun/runs" ] || fail "it wrote into the user's own history"
 
-# Each breaks what one check is about. All are tried at once.
+# Each program breaks the promise of one check. All are tried at once.
 start() { # name options...
     mkdir "$TMPDIR/$1"
     TMPDIR=$TMPDIR/$1 "$dtrun" smoke --json "$work/project/good.yaml" "${@:2}" >"$work/$1.out" 2>"$work/$1.err" </dev/null
@@ -102,7 +102,7 @@ says "2 of 2 ranks did not end by themselves within 0.5 s and were killed"
 rm -rf "${work:?}/tmp"/*
 unchanged
 
-# A program that ends at once, and a recipe that promises nothing: what cannot be checked is skipped.
+# A program that ends at once, and a recipe that promises nothing: checks that cannot be made are skipped.
 expect 0 smoke "$work/project/good.yaml" --set args.broken=short --set args.steps=5 \
     --set checkpoints.settle=9
 says "skipped resumes" "the program ended" # before the kill, or on a slow machine after the restart

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every example, and every preset, passes validate, and what differs in small passes smoke: as it stands but for its
+# Every example and every preset passes validate, and each scaled-down variant passes smoke, unchanged except for its
 # data, which are made here.
 . "$(dirname "$0")/lib.sh"
 export TMPDIR=$work/tmp
@@ -23,7 +23,7 @@ data_of() { # recipe
     *) echo "$work/text.txt" ;;
     esac
 }
-weights=$PWD/tests/golden/huggingface/gpt2_parts # of 61 tokens and 16 positions
+weights=$PWD/tests/golden/huggingface/gpt2_parts # with 61 tokens and 16 positions
 python3 -c '
 import array, random
 draw = random.Random(1)
@@ -47,19 +47,19 @@ for recipe in examples/*.yaml; do
         if python3 -c "import $needs" 2>/dev/null && { [[ $recipe != */torchrun.yaml ]] || command -v torchrun >/dev/null; }; then
             expect 0 smoke --limit 300 "$recipe"
             tail -n 1 "$work/out"
-        else # the check that its program starts is the one that fails
+        else # only the check that its program starts fails
             expect 1 smoke "$recipe"
             grep -q '^  failed  starts ' "$work/out" || fail "'starts' did not fail"
             echo "$recipe: $needs is not installed"
         fi
         continue
     fi
-    case $recipe in */layers*.yaml | */sweep.yaml | */slurm.yaml | */fork.yaml) continue ;; esac # in small they are char-shakespeare.yaml
+    case $recipe in */layers*.yaml | */sweep.yaml | */slurm.yaml | */fork.yaml) continue ;; esac # as char-shakespeare.yaml
     expect 0 smoke "$recipe" "${also[@]}" --set data.train="$(data_of "$recipe")"
     tail -n 1 "$work/out"
 done
-# Every preset is read; of those that smoke makes the same small model of, one is tried: presets are taken until each
-# value that is no size was tried once.
+# Every preset is read. Of those that smoke scales down to the same model, one is tried: presets are added until each
+# value that is not a size was tried once.
 printf 'data: text.txt\nschedule: {steps: 2000, warmup_steps: 100}\n' >"$work/preset.yaml"
 cat >"$work/preset_of_pairs.yaml" <<'YAML'
 data: {train: pairs/train, validation: pairs/valid, source: words, target: digits}

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""A table of broken recipes and of faults, and what catches each: validate, or a check of smoke.
+"""A table of wrong recipes and of faults, and what catches each: validate, or a check of smoke.
 
-  smoke_table.py           those that validate catches, and a few of the others (a test of the suite)
-  smoke_table.py --all     all of them, and 40 faults (some minutes); --only WORD: whose name has the word
+  smoke_table.py           recipes that validate catches, and a few of the others (a test of the suite)
+  smoke_table.py --all     all of them, and 40 faults (some minutes); --only WORD: those with the word in their name
 
-Exits with 1 where one is not caught by what the table says.
+Exits with 1 if one is not caught as the table says.
 """
 import argparse, json, os, random, shutil, struct, subprocess, sys, tempfile
 
@@ -18,7 +18,7 @@ GPT = {"ranks": 2, "threads": 1, "model": {"kind": "gpt2", "layers": 1, "heads":
 MLP = {"ranks": 2, "threads": 1, "model": {"kind": "mlp", "layers": 2, "embed": 16, "inputs": 4, "outputs": 3},
        "data": {"train": "points.csv"}, "batch": 16, "optimizer": {"lr": 3e-3}, "schedule": {"steps": 60, "warmup_steps": 5}}
 
-# name, recipe, changes, what catches it. "also" of a check: which may fail too.
+# name, recipe, changes, what catches it. "also": another check that may fail too.
 BROKEN = [
     # validate
     ("vocabulary smaller than the text's", GPT, {"model.vocab": 3}, "validate"),
@@ -118,7 +118,7 @@ def smoke(path, *words):
 
 
 def catch(base, changes, wanted):
-    """What caught it, in words, and whether that is what was wanted."""
+    """Returns what caught it, as text, and whether this is expected."""
     path = recipe_of(base, changes)
     code, out, err = call("validate", path)
     if code != 0:

@@ -52,7 +52,7 @@ json "o['rows'] == [[None, None, 'x', '{}']]"
 expect 0 sql --json 'SELECT count(*) FROM metrics JOIN series USING (series) JOIN main.runs USING (run)' # the tables
 json "o['rows'] == [[8]]"
 
-# The description names the columns that there are, and its examples run; so do those of the help.
+# The description names the existing columns, and its examples run; so do those of the help text.
 expect 0 sql --schema --json
 cp "$work/out" "$work/schema"
 for view in $(python3 -c 'import json, sys; print(*(v["view"] for v in json.load(open(sys.argv[1]))["views"]))' "$work/schema"); do

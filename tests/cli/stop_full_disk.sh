@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The disk of the history is full: a run, one without its supervisor, and a sweep can be stopped all the same, what
-# stop says of them is so, and once there is room the history has their ends.
+# The disk of the history is full: a run, a run without supervisor, and a sweep can be stopped nevertheless. What stop
+# reports is true, and once there is space the history has their ends.
 . "$(dirname "$0")/lib.sh"
 export DTRUN_TEST_TIMES=0.25 # on a full disk a stop waits for the store, the supervisor and the agents
 make_tiny
@@ -15,7 +15,7 @@ fill_space() {
     dd if=/dev/zero of="$work/small/filler" bs=64k 2>/dev/null
     dd if=/dev/zero of="$work/small/filler2" bs=512 2>/dev/null
 }
-# SQLite's log may have room inside its own file: the disk is full for the history once it takes no step more.
+# SQLite's log may have free space inside its file: the disk is full for the history once it stores no more steps.
 takes_no_step() { # run
     local before
     before=$(step_of "$1")
@@ -25,14 +25,14 @@ takes_no_step() { # run
 step_of() { "$dtrun" status "$1" --json | python3 -c "import json, sys; print(json.load(sys.stdin)['step'])"; }
 free_space() { rm -f "$work"/small/filler*; }
 processes() { pgrep -f "^([^ ]*/)?$1.*$2"; } # program run
-# No checkpoint comes between: one that finds no room is removed, and then there is some.
+# No checkpoint may be saved meanwhile: one that does not fit is removed, and then there is space again.
 long=(--set schedule.steps=100000000 --set evaluate.every=100000000 --set checkpoint.every=100000000)
 launch() { # arguments...
     expect 0 launch --detach "$@" "${long[@]}"
     run=$(cat "$work/out")
     within 60 step_reached "$run" 10
 }
-gone() { # run: neither ranks nor those who wait to write its end down
+gone() { # run: neither ranks nor processes that wait to record its end
     [ -z "$(processes dtrun "$1")" ]
 }
 is_stopped() { # run
@@ -58,7 +58,7 @@ within 30 takes_no_step "$run"
 expect 0 stop --now "$run"
 says "nothing of run $run is left running" "No space left"
 [ -z "$(processes dtrun "$run")" ] || fail "stop --now said that nothing is left"
-expect 0 status "$run" # which the history has as it was
+expect 0 status "$run" # the history still has its old state
 says "run '$run' was stopped; the history will show it once it can be written"
 free_space
 is_stopped "$run"
@@ -73,7 +73,7 @@ json "o['run'] == '$run'" "o['left'] == ''" "o['directly']" "o['nodes_asked'] ==
 free_space
 is_stopped "$run"
 
-# A sweep: its driver has to learn of it, and no other point begins.
+# A sweep: its driver must notice the stop, and no other point starts.
 cat >"$work/sweep.yaml" <<'YAML'
 extends: tiny.yaml
 sweep: {seed: [1, 2, 3]}

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Detach, look, stop, resume: the resumed run reaches the numbers of one that was never stopped.
+# Detach, status, stop, resume: the resumed run reaches the numbers of one that was never stopped.
 . "$(dirname "$0")/lib.sh"
 make_tiny
-# It would continue for days: stopped when this script is ready, however slow the machine.
+# The run would continue for days, so that it is stopped when this script is ready, however slow the machine.
 ever=1000000000
 set_steps=(--set schedule.period_steps=8000 --set evaluate.every=4000 --set log.every=1
     --set checkpoint.every=4000)
@@ -34,7 +34,7 @@ json "o['checkpoints'][0]['step'] == $stopped_at"
 expect 0 stop "$run"
 says "has already ended: stopped"
 
-steps=$((stopped_at + 5000)) # an evaluation lies between, at least
+steps=$((stopped_at + 5000)) # with at least one evaluation in between
 LANGUAGE=of_the_resume expect 0 resume "$run" --wait --json --set schedule.steps=$steps
 grep -qxF LANGUAGE=of_the_resume <<<"$(tr '\0' '\n' <"$work/state/dtrun/runs/$run/environment")" ||
     fail "later supervisors would not have the environment of the resume"
@@ -59,7 +59,7 @@ expect 0 metrics "$whole" --name loss
 cut -d, -f2- "$work/out" | sed 's/,[^,]*$//' | cmp -s - "$work/resumed.csv" ||
     fail "a loss on the way differs"
 
-# The folder is moved: the checkpoints go along.
+# The folder is moved: the checkpoints move with it.
 expect 0 checkpoints "$whole" --json
 saved=$(field "len(o['checkpoints'])")
 cp -a "$work/state" "$work/moved"
@@ -68,8 +68,8 @@ json "len(o['checkpoints']) == $saved > 0" \
     "all(c['path'].startswith('$work/moved/') for c in o['checkpoints'])"
 rm -r "$work/moved"
 
-# Resumed while its supervisor still tries to tell the webhook of the end: looked at past dtrun, whose
-# commands would start another one.
+# Resumed while its supervisor still tries to notify the webhook of the end. This reads the store directly, because
+# commands of dtrun would start another supervisor.
 expect 0 launch --wait --json "$work/tiny.yaml" --set notify.webhook=http://127.0.0.1:1/
 run=$(field "o['run']")
 expect 0 resume "$run" --detach --set schedule.steps=80
@@ -80,7 +80,7 @@ has_finished() { # run attempt
 within 20 has_finished "$run" 2
 kill $(pgrep -f "dtrun supervise $run\$")
 
-# At once: no checkpoint; and then there is nothing to resume from.
+# --now: no checkpoint; and then there is nothing to resume from.
 expect 0 launch --detach "$work/tiny.yaml" --set schedule.steps=$ever --set checkpoint.every=0 \
     --set checkpoint.keep_best=0 --json
 json "o['state'] in ('queued', 'preparing', 'starting', 'running')"

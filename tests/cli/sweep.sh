@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Sweeps: grid, zip and random; a group that survives Ctrl-C and the death of its driver; a point that fails ends no
-# other; nothing is run twice; early stops; stop, status, list and compare of the group.
+# Sweeps: grid, zip and random; a group that survives Ctrl-C and the death of its driver; a failed point ends no other;
+# no point runs twice; early stops; stop, status, list and compare of the group.
 . "$(dirname "$0")/lib.sh"
 make_tiny
 cat >"$work/sweep.yaml" <<'YAML'
@@ -13,7 +13,7 @@ values() { printf "[p['values'] for p in o['points']]"; }
 group_ended() { "$dtrun" status "$1" --json 2>/dev/null | python3 -c 'import json, sys; sys.exit(not json.load(sys.stdin)["ended"])'; }
 driver_of() { pgrep -f "^dtrun drive $1\$" | while read -r pid; do grep -qzxF "XDG_STATE_HOME=$XDG_STATE_HOME" "/proc/$pid/environ" && echo "$pid"; done; }
 
-# Every value with every other, as runs with names and a group.
+# Each value combined with each other, as runs with names and a group.
 expect 0 validate "$work/sweep.yaml"
 expect 0 launch "$work/sweep.yaml" --wait --json --tag night
 json "o['group'] == 'lr' and o['ended']" "all(p['state'] == 'finished' and p['step'] == 30 for p in o['points'])" \
@@ -28,7 +28,8 @@ json "o['recipe']['optimizer']['lr'] == 3e-3" "o['recipe']['search']['at_once'] 
 expect 0 status lr
 says "lr-4" "optimizer.lr=3e-3 seed=2"
 
-# Side by side; let go of, and its driver killed: the next command continues it, and nothing is run twice.
+# Points at the same time; the command is detached and the driver killed: the next command restarts it, and no point
+# runs twice.
 ever=1000000000
 expect 0 launch "$work/sweep.yaml" --detach --set search=zip --set search.at_once=2 --set schedule.steps=$ever --group two --name pair
 says two
@@ -36,7 +37,7 @@ both_run() { [ "$("$dtrun" list --group two --state running --json | python3 -c 
 within 20 both_run
 driver=$(driver_of two)
 kill -9 "$driver"
-DTRUN_TERMINAL=file:80x24 expect 0 status two # as a server runs it: what it started would end with the server
+DTRUN_TERMINAL=file:80x24 expect 0 status two # run as by a server: the processes that it started would end with it
 [ -z "$(driver_of two)" ] || fail "what is run for others starts a driver"
 expect 0 status two --json
 json "[p['values'] for p in o['points']] == ['optimizer.lr=1e-3 seed=1', 'optimizer.lr=3e-3 seed=2']"
@@ -51,7 +52,7 @@ json "len(o['runs']) == 2"
 expect 0 stop two
 [ -z "$(driver_of two)" ] || fail "a driver is left"
 
-# What did not finish continues; a point that somebody finished or removed by hand is left alone.
+# Unfinished points continue; a point that somebody finished or removed by hand is left alone.
 expect 2 resume two --set schedule.steps=9
 says "--set does not apply to 'two', which is a sweep"
 expect 0 show pair-1 --json
@@ -67,7 +68,7 @@ expect 0 rm pair-2 --yes
 expect 0 resume two --json
 json "[p['state'] for p in o['points']] == ['finished', 'removed']" "o['ended']"
 
-# One that fails ends no other; what is drawn is drawn again; a list is a value.
+# A failed point ends no other; a random draw is reproducible; a list can be a value.
 cp "$work/corpus.txt" "$work/other.txt"
 cat >"$work/data.yaml" <<'YAML'
 extends: tiny.yaml
@@ -79,7 +80,7 @@ json "[p['state'] for p in o['points']] == ['finished', 'finished', 'refused']" 
 cp "$work/corpus.txt" "$work/absent.txt"
 expect 0 resume tiny --wait --json
 json "[p['state'] for p in o['points']] == ['finished'] * 3" "[p['problem'] for p in o['points']] == [''] * 3"
-# One that failed before its first checkpoint is launched anew: here it fails again, as a run of its own.
+# A point that failed before its first checkpoint is launched again: here it fails again, as a separate run.
 cat >"$work/far.yaml" <<'YAML'
 extends: tiny.yaml
 name: far
@@ -100,7 +101,7 @@ first=$(field "$(values)")
 drawn >"$work/out" 2>"$work/err"
 json "o['group'] == 'lr.3'" "$(values) == $first" "o['points'][0]['name'] == 'lr.3-1'"
 
-# The worse half is stopped where it is seen to be worse, with a checkpoint.
+# The worse half is stopped when it is found to be worse, with a checkpoint.
 cat >"$work/halving.yaml" <<'YAML'
 extends: tiny.yaml
 sweep: {optimizer.lr: [3e-3, 1e-9]}
@@ -112,7 +113,7 @@ YAML
 expect 0 launch "$work/halving.yaml" --wait --json --set schedule.steps=3000
 json "o['points'][0]['state'] == 'finished'" "o['points'][1]['state'] in ('cut', 'finished')" "o['points'][1]['cut'] >= 20"
 
-# A run that has the name of a sweep that has ended: it is the run, and that is said.
+# A run with the name of an ended sweep: the name means the run, which is reported.
 expect 0 launch "$work/tiny.yaml" --wait --json --set name=two --set schedule.steps=2 --set schedule.warmup_steps=1
 run=$(field "o['run']")
 expect 0 status two
@@ -120,7 +121,7 @@ says "'two' is run $run, and a sweep that has ended ('dtrun list --group two')" 
 expect 0 status two --json
 json "o['run'] == '$run'"
 
-# Folders of sweeps that have ended go; their runs stay.
+# Folders of ended sweeps are removed; their runs stay.
 expect 0 gc sweeps --older 1d --yes
 says "nothing to remove"
 expect 0 gc sweeps --older 0h --yes --json
@@ -129,8 +130,8 @@ json "{i['path'].split('/')[-1] for i in o['items']} >= {'lr', 'two', 'tiny'}" "
 expect 0 list --group lr --json
 json "len(o['runs']) == 4"
 
-# What is wrong is said at its place.
-wrong() { # text says...
+# Errors are reported with their position.
+wrong() { # text expected-messages...
     printf 'extends: tiny.yaml\n%s\n' "$1" >"$work/wrong.yaml"
     shift
     expect 2 validate "$work/wrong.yaml"

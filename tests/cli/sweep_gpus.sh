@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# A sweep on GPUs: points side by side on cards that no other run has, also after a stop, a resume and the death of
-# the driver; what is more than there is, is refused. The cards are files of a /dev of our own, and the engine
-# trains on the CPU whatever card it is given: what is tried is who gets which.
+# A sweep on GPUs: points train at the same time on cards that no other run has, also after a stop, a resume and the
+# death of the driver; a request for more cards than exist is refused. The cards are files of a private /dev, and the
+# engine trains on the CPU on any card: this tests only the assignment.
 if [ "${SWEEP_GPUS_DEV:-}" = "" ]; then
     unshare -m true 2>/dev/null || { echo "skipped: mount namespaces are not allowed here" >&2; exit 77; }
     SWEEP_GPUS_DEV=$(mktemp -d)
@@ -42,7 +42,7 @@ sweep: {optimizer.lr: [1e-3, 2e-3, 3e-3]}
 search: {at_once: 0}
 schedule: {steps: 1000000000}
 YAML
-# devices GROUP: "lr-1:0,1 lr-2:2,3" of the runs that have not ended, by their plans
+# devices GROUP: "lr-1:0,1 lr-2:2,3" for the runs that have not ended, by their plans
 devices() {
     "$dtrun" list --group "$1" --json | python3 -c '
 import json, re, sys
@@ -60,7 +60,7 @@ wants_devices() { # group devices
 }
 driver_of() { pgrep -f "^dtrun drive $1\$" | while read -r pid; do grep -qzxF "XDG_STATE_HOME=$XDG_STATE_HOME" "/proc/$pid/environ" && echo "$pid"; done; }
 
-# Two of three at once; the third when the first has stopped, on its cards; a driver that is killed changes nothing.
+# Two of three points at once; the third when the first has stopped, on its cards; killing the driver changes nothing.
 expect 0 launch "$work/sweep.yaml" --detach
 wants_devices lr "lr-1:0,1 lr-2:2,3"
 expect 0 status lr --json
@@ -73,23 +73,23 @@ wants_devices lr "lr-2:2,3 lr-3:0,1"
 expect 0 show lr-2 --json
 json "o['recipe']['nodes'] == ['localhost first_gpu=2']" "o['recipe']['gpus'] == 2"
 
-# Another sweep takes nothing of it, and gets what is given back.
+# Another sweep takes none of these cards, and gets those that are released.
 expect 0 launch "$work/sweep.yaml" --detach --set name=other --set gpus=1 --set early_stop='{metric: loss, after: 1000000}'
 sleep 2
 wants_devices other ""
 expect 0 stop lr --json
 wants_devices other "other-1:0 other-2:1 other-3:2"
 
-# Resumed, the points go where there is room now.
+# Resumed, the points go to the cards that are free now.
 expect 0 resume lr --detach
 sleep 2
 wants_devices lr ""
 expect 0 stop other --json
-apart() { [ "$(devices lr | grep -oE ':[0-9,]+' | tr -d : | tr , '\n' | sort | tr '\n' ' ')" = "0 1 2 3 " ]; } # by which ended first
+apart() { [ "$(devices lr | grep -oE ':[0-9,]+' | tr -d : | tr , '\n' | sort | tr '\n' ' ')" = "0 1 2 3 " ]; } # the order varies
 within 60 apart || fail "the GPUs are '$(devices lr)'"
 expect 0 stop lr --json
 
-# A run of one's own, by hand; a sweep gets what is left; from where it says.
+# A run launched by hand; a sweep gets the remaining cards, from the given one on.
 expect 0 launch "$work/tiny.yaml" --detach --set name=own --set gpus=1 --set nodes='["localhost first_gpu=1"]' --set schedule.steps=1000000000
 expect 0 launch "$work/sweep.yaml" --detach --set name=rest --set search.at_once=3
 wants_devices rest "rest-1:2,3"
@@ -99,12 +99,12 @@ wants_devices rest.2 "rest.2-1:2 rest.2-2:3"
 expect 0 stop rest.2 --json
 expect 0 stop own
 
-# Some of the nodes each: of one machine here, whose cards they share out.
+# Each point on some of the nodes: here all are one machine, whose cards they divide.
 expect 0 launch "$work/sweep.yaml" --detach --set name=some --set gpus=1 --set nodes='[localhost, localhost#2]' --set search.nodes=1
 wants_devices some "some-1:0 some-2:1 some-3:2"
 expect 0 stop some --json
 
-# More than there is: refused, and not waited for.
+# More cards than exist: refused, without waiting.
 expect 2 launch "$work/tiny.yaml" --wait --set gpus=2 --set nodes='["localhost first_gpu=3"]'
 says "'first_gpu' is 3 with 2 GPUs from there on, but 'localhost' has 4"
 expect 2 launch "$work/sweep.yaml" --wait --set gpus=9

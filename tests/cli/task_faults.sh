@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Lines that ranks share out, under faults: a rank, the supervisor or the agent is killed, the run is stopped and
-# resumed, the disk is full, the output cannot be written. What was made is not made again; the file has the same bytes.
+# Lines divided among ranks, under faults: a rank, the supervisor or the agent is killed, the run is stopped and
+# resumed, the disk is full, the output cannot be written. Finished parts are not made again; the file has the same
+# bytes.
 . "$(dirname "$0")/lib.sh"
 make_tiny
 expect 0 launch --wait --json "$work/tiny.yaml" --set ranks=1
@@ -12,7 +13,8 @@ words = "the quick brown fox jumps over a lazy dog and then it sleeps until the 
 for i in range(120):
     print(" ".join(random.choice(words) for _ in range(random.randint(0, 4))))
 PY
-# Past the 16 tokens that the model sees, and few lines side by side: lines come one after another for some seconds.
+# Texts longer than the 16 tokens that the model sees, in small batches: lines are finished one after another for some
+# seconds.
 slow=(--input "$work/lines" --tokens 5000 --threads 1 --batch 4)
 expect 0 generate "$run" "${slow[@]}" --output "$work/one"
 
@@ -22,7 +24,7 @@ begin() { # output
     folder=$work/state/dtrun/runs/$task
     within 60 step_reached "$task" 16
 }
-lines_taken() { # of all ranks, in all attempts
+lines_taken() { # from all ranks, in all attempts
     cat "$folder"/logs/rank-*.log | sed -n 's/.*this rank processes \([0-9]*\) of 120 lines.*/\1/p' | paste -sd+ | bc
 }
 is_whole() { # output
@@ -67,7 +69,7 @@ is_whole "$work/stopped"
 [ "$(lines_taken)" -lt 225 ] || fail "$(lines_taken) lines were taken in two attempts"
 expect 2 resume "$task"
 
-# Another file has come where the output was to be: it stays, and so does what was made.
+# Another file has appeared in place of the output: it stays, and so do the finished parts.
 begin "$work/taken"
 echo mine >"$work/taken"
 expect 3 wait "$task"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Sentences that the ranks of a run translate, with BLEU, and the scores of their translations: as one process
-# writes them, to the byte.
+# The ranks of a run translate sentences, with BLEU, and score the translations: the output equals that of one process,
+# to the byte.
 . "$(dirname "$0")/lib.sh"
 python3 examples/translation_corpus.py "$work"
 data=(--set data.train="$work/train" --set data.validation="$work/valid" --set data.tokenizer="$work")

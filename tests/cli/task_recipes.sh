@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Recipes whose task is to generate or to score: they give the bytes of the commands of these names, and their values
-# are those of the options; what cannot be done is refused before there is a run.
+# Recipes with the task generate or score: their output equals that of the commands, to the byte, and their values are
+# those of the options; what is not possible is refused before a run exists.
 . "$(dirname "$0")/lib.sh"
 make_tiny
 expect 0 launch --wait --json "$work/tiny.yaml" --set ranks=1
@@ -36,9 +36,9 @@ expect 0 show last --json
 json "o['recipe']['generate']['stop'] == ['ow', '[x']" "o['recipe']['seed'] == 7" \
     "o['recipe']['lines']['input'] == '$work/lines'" "o['state'] == 'finished'"
 
-# The other values, and a search.
+# The other values, and a beam search.
 printf 'fox\njumps\nit\n' >"$work/short"
-same() { # generate's options; then, after a --, --set's
+same() { # generate's options; then, after a --, options of --set
     local options=() sets=()
     while [ "$1" != -- ]; do options+=("$1") && shift; done
     shift
@@ -54,7 +54,7 @@ same --tokens 6 --beam 3 --length-penalty 0.5 --no-special -- \
 same --tokens 20 --top-p 0.8 --repetition-penalty 1.3 --batch 2 --precision bf16 -- \
     generate.tokens=20 generate.top_p=0.8 generate.repetition_penalty=1.3 generate.batch=2 precision=bf16
 
-# A command's run has the same values in its recipe.
+# The run of a command has the same values in its recipe.
 expect 0 generate "$run@best" --input "$work/lines" "${options[@]}" --ranks 2 --output "$work/again" --name same
 cmp "$work/written" "$work/again" || fail "the ranks of the command write something else"
 expect 0 show same --json
@@ -118,7 +118,7 @@ expect 2 validate --gpus-as a100 "$work/judge.yaml"
 [ "$(runs)" -eq "$before" ] || fail "a refused recipe left a run"
 expect 0 doctor "$work/judge.yaml"
 
-# It is stopped and resumed as any other.
+# Stopped and resumed as any other run.
 python3 - >"$work/lines" <<'PY'
 for i in range(120):
     print("the quick brown fox"[:i % 19])
@@ -140,7 +140,7 @@ json "o['state'] == 'finished'" "o['step'] == 120" "o['attempt'] == 2"
 expect 0 generate "$run" --input "$work/lines" --tokens 5000 --batch 4 --threads 1 --output "$work/one" --force
 cmp "$work/one" "$work/slow" || fail "after a stop something else is written"
 
-# A damaged checkpoint is refused before there is a run, by a command and by a recipe.
+# A damaged checkpoint is refused before a run exists, by a command and by a recipe.
 before=$(runs)
 model=$work/state/dtrun/runs/$run/checkpoints/step-00000060/model-0.safetensors
 python3 - "$model" <<'PY'
@@ -157,7 +157,7 @@ expect 3 launch "$work/judge.yaml" --set lines.run="$run@60"
 says "is damaged" "use another checkpoint"
 [ "$(runs)" -eq "$before" ] || fail "a damaged checkpoint left a run"
 
-# A run that trains is scored with its newest checkpoint meanwhile.
+# Meanwhile, a run that is training is scored with its newest checkpoint.
 expect 0 launch --detach "$work/tiny.yaml" --set name=training --set schedule.steps=100000
 within 60 step_reached training 45
 expect 0 launch --wait "$work/judge.yaml" --set lines.run=training

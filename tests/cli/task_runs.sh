@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Lines that the ranks of a run continue, translate or score: the same file for 1, 2 and 3 ranks and for one
-# process, to the byte; what cannot be shared out, and what such a run cannot, is said.
+# The ranks of a run continue, translate or score lines: the file is the same for 1, 2 and 3 ranks and for one process,
+# to the byte; what cannot be divided, and what such a run cannot do, is reported.
 . "$(dirname "$0")/lib.sh"
 make_tiny
 expect 0 launch --wait --json "$work/tiny.yaml" --set ranks=1
@@ -15,7 +15,7 @@ with open(sys.argv[1] + "/lines", "w") as out:
     out.write("fox") # no line break at the end
 PY
 
-same() { # ranks options...: of the run `run`, as one process writes it
+same() { # ranks options...: generates with the run `run`, and compares with the output of one process
     local ranks=$1
     shift
     rm -f "$work/shared"
@@ -29,13 +29,13 @@ for options in "--tokens 20" "--tokens 9 --temperature 0 --batch 3" "--tokens 12
 done
 [ "$(wc -l <"$work/shared")" -eq 58 ] || fail "$(wc -l <"$work/shared") lines of 58"
 cp "$work/lines" "$work/all"
-cut -c 1-8 "$work/all" >"$work/lines" # a search is bound to the 16 tokens that the model sees
+cut -c 1-8 "$work/all" >"$work/lines" # a beam search is limited to the 16 tokens that the model sees
 expect 0 generate "$run" --input "$work/lines" --threads 1 --tokens 6 --beam 3
 cp "$work/out" "$work/one"
 same 2 --tokens 6 --beam 3
 cp "$work/all" "$work/lines"
 
-# Without --output they are printed; more ranks than lines; from stdin.
+# Without --output the lines are printed; more ranks than lines; from stdin.
 head -n 2 "$work/lines" >"$work/two"
 expect 0 generate "$run" --input "$work/two" --threads 1 --tokens 5
 cp "$work/out" "$work/one"
@@ -62,7 +62,7 @@ scored=$(field "o['run']")
 expect 0 metrics "$scored"
 says "lines_per_second" "tokens_per_second" "loss"
 
-# It is shown as what it is, and nothing stays of it but what was asked for.
+# It is shown as a task, and nothing of it remains except the requested output.
 expect 0 show "$scored"
 says "task" "score" "of run $run" "$work/scored"
 expect 0 list
@@ -75,7 +75,7 @@ for gone in parts input.txt checkpoints; do
     [ ! -e "$folder/$gone" ] || fail "$folder has $gone"
 done
 
-# What it cannot, and what cannot be shared out.
+# What such a run cannot do, and what cannot be divided.
 for command in "generate $shared --prompt x" "score $shared --input $work/two" "fork $shared" \
     "export $shared --to hf $work/hf"; do
     expect 2 $command
@@ -108,13 +108,13 @@ says "exists; use --force to replace it"
 cmp "$work/scores" "$work/scored" || fail "it was replaced"
 expect 0 generate "$run" --input "$work/two" --ranks 2 --tokens 5 --threads 1 --output "$work/scored" --force
 cmp "$work/one" "$work/scored" || fail "it was not replaced"
-# A line that cannot be continued ends the run, by its number in the file, and once.
+# A line that cannot be continued ends the run, with its number in the file, and without a restart.
 printf 'the\nfox\nthé\nfox\n' >"$work/strange"
 expect 1 generate "$run" --input "$work/strange" --ranks 2 --json --output "$work/strange.out"
 json "'line 3' in o['reason']" "o['attempt'] == 1" "o['state'] == 'failed'"
 [ ! -e "$work/strange.out" ] || fail "there is an output"
 
-# A Llama in the files of Hugging Face, with its tokenizer: four ranks write what one does.
+# A Llama in Hugging Face's files, with its tokenizer: four ranks write the same as one.
 mkdir "$work/llama"
 cp tests/golden/huggingface/llama/* "$work/llama"
 python3 - "$work" <<'PY'
@@ -150,8 +150,8 @@ done
 [ "$("$dtrun" logs last | sed -n 's/.*this rank processes \([0-9]*\) of 90 lines.*/\1/p' | sort -n | head -n 1)" -ge 20 ] ||
     fail "a rank has hardly any lines: $("$dtrun" logs last | grep processes)"
 
-# A checkpoint whose numbers have overflowed is refused, and it is not tried again: a step multiplies what stands for X,
-# which the corpus lacks, by -999.
+# A checkpoint with overflowed numbers is refused, without a restart: each step multiplies the embedding of X, which the
+# corpus lacks, by -999.
 python3 - "$work/llama/model.safetensors" <<'PY'
 import json, struct, sys
 with open(sys.argv[1], "r+b") as file:

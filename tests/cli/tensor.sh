@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Ranks that divide layers with what else a run has: published weights, documents apart and packed, a vocabulary of the
-# data, forks, a scale of the loss that overflows, translation with BLEU, a stop.
+# Ranks that divide layers, combined with other features: published weights, separate and packed documents, a vocabulary
+# from the data, forks, a loss scale that overflows, translation with BLEU, a stop.
 . "$(dirname "$0")/lib.sh"
 
 python3 - "$work" <<'PY'
@@ -41,7 +41,7 @@ losses() {
         awk -F, '($3 == "loss" || $3 == "valid_loss" || $3 == "gradient_norm" || $3 == "valid_bleu") { print $2, $3, $4 }' |
         sort >"$2"
 }
-# train FILE OPTION...: launches a recipe; its losses are in FILE, its run in $run
+# train FILE OPTION...: launches a recipe; writes its losses to FILE and its id to $run
 train() {
     local file=$1
     shift
@@ -60,7 +60,7 @@ near() {
 }
 
 
-# --- documents apart, packed: published weights, divided and put together again to the bit
+# --- separate documents, packed: published weights, divided and joined again to the same bits
 cp -r tests/golden/huggingface/llama "$work/llama"
 apart=("$work/text.yaml" --set "model.from=$work/llama" --set data.cross_documents=false --set data.end_of_text=1
     --set data.pack=true)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A tokenizer of one's own: JSON lines, csv and text become tokens once, a run learns from them, its
-# checkpoints know the tokenizer, and what is wrong with either is said by name.
+# A user's tokenizer: JSON lines, csv and text are tokenized once, a run trains on them, its checkpoints contain the
+# tokenizer, and problems of data or tokenizer are named.
 . "$(dirname "$0")/lib.sh"
 here=$PWD
 python3 - "$work" <<'PY'
@@ -62,7 +62,7 @@ expect 2 resume "$run" --set schedule.steps=12
 expect 2 resume "$run" --set schedule.steps=12 --new-data
 says "another tokenizer"
 
-# --- a Unigram tokenizer: each document ends with its </s>, and text comes back
+# --- a Unigram tokenizer: each document ends with its </s>, and generation returns text
 cp tests/golden/tokens/t5.json "$work/tokenizer/tokenizer.json"
 expect 0 launch --wait --json "$work/own.yaml" --set name=pieces --set schedule.steps=3 --set checkpoint.every=3
 json "o['state'] == 'finished'"
@@ -95,7 +95,7 @@ expect 0 data prepare "$work/own.yaml" --set data.train="$work/more.jsonl" --jso
 json "o['train']['documents'] == 600" "o['train']['broken'] == 3" "o['train']['tokens'] == $jsonl"
 says "left out 3 lines" "more.jsonl:601" "more.jsonl:602" "more.jsonl:605"
 printf 'no text\n' >>"$work/more.jsonl"
-for again in 1 2; do # of the tokens that are there, too
+for again in 1 2; do # also with tokens that exist
     expect 0 data prepare "$work/own.yaml" --set data.train="$work/more.jsonl"
     says "left out 4 lines" "more.jsonl:605 and 1 more"
 done
@@ -103,7 +103,7 @@ printf '{"body": ""}\n' >"$work/nothing.jsonl"
 expect 2 data prepare "$work/own.yaml" --set data.train="$work/nothing.jsonl"
 says "all documents are empty"
 
-# --- a tokenizer of one's own text
+# --- a tokenizer trained on the user's text
 expect 0 data train-tokenizer "$work/lines.jsonl" "$work/lines.csv" --field body --vocab 320 -o "$work/learned.json" --json
 json "o['vocab'] == 320" "o['documents'] == 1200" "o['broken'] == 0" "o['file'].endswith('learned.json')"
 expect 2 data train-tokenizer "$work/lines.jsonl" --field body -o "$work/learned.json"
@@ -126,7 +126,7 @@ expect 2 data prepare "$work/own.yaml" --vocab 300
 says "--vocab does not apply to"
 [ ! -e "$work/x.json" ] || fail "a tokenizer was written"
 
-# --- what the tokenizer puts around a text: once a document, once a prompt
+# --- tokens that the tokenizer puts around a text: once a document, once a prompt
 python3 - "$work" <<'PY'
 import json, sys
 tokenizer = json.load(open("tests/golden/tokens/gpt2.json"))
@@ -187,7 +187,7 @@ expect 0 data prepare "$work/own.yaml" --set data.train="$work/large.txt" --json
 json "o['train']['tokens'] == $whole"
 cat "$folder"/part-*.bin | sha256sum | cmp - "$work/before" || fail "what was taken up again is another"
 
-# The whole file at once has the same tokens as its parts.
+# The whole file tokenized at once has the same tokens as its parts.
 python3 - "$work/large.txt" "$folder" "${DTRUN_BIN}/tokens_show" "$here/tests/golden/tokens/gpt2.json" <<'PY' || fail "parts differ from the whole"
 import glob, struct, subprocess, sys
 text = open(sys.argv[1], "rb").read()

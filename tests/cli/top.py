@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""`dtrun top` on a terminal of its own: what keys do, other sizes, and every way out.
+"""`dtrun top` on a pseudo-terminal: the keys, other sizes, and every way to leave it.
 
     tests/cli/top.py DTRUN            with XDG_STATE_HOME as tests/cli/top.sh fills it
     tests/cli/top.py DTRUN watched    while two runs, long1 and long2, continue (tests/cli/concurrent_launches.sh)
@@ -18,7 +18,7 @@ import time
 
 DTRUN = sys.argv[1]
 ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
-PATIENCE = float(os.environ.get("PATIENCE", 60))  # seconds, of a busy machine
+PATIENCE = float(os.environ.get("PATIENCE", 60))  # seconds, on a busy machine
 
 
 class Terminal:
@@ -49,7 +49,7 @@ class Terminal:
             self.seen += os.read(self.ours, 1 << 16)
 
     def frame(self):
-        """The newest whole one: lines of text."""
+        """Returns the newest complete frame as lines of text."""
         frames = self.seen.split(b"\x1b[H")[1:]
         text = re.sub(rb"\x1b\[[?0-9;]*[A-Za-z]", b"", frames[-1]).decode("utf-8", "replace") if frames else ""
         return text.split("\r\n")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# dtrun top: a table without a terminal; on one the keys, its size, and that it is left as it was.
+# dtrun top: a plain table without a terminal; on a terminal the keys, its size, and that the terminal is restored.
 . "$(dirname "$0")/lib.sh"
 
 expect 0 top
@@ -41,7 +41,7 @@ expect 2 top nobody
 says "unknown run"
 expect 2 top --sort size
 
-# list counts as the runs do
+# list counts the same as the runs do
 expect 0 list
 says "speed" "900 rows/s" "16.6k tokens/s"
 expect 0 list name=table

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A small training from launch to text, and everything that can be asked about it afterwards.
+# A small training from launch to generated text, and every command about it afterwards.
 . "$(dirname "$0")/lib.sh"
 make_tiny
 
@@ -48,7 +48,7 @@ expect 2 metrics "$run" --name los
 one_line
 says "has no metric 'los'" "valid_loss"
 
-# What each rank held at its start is kept, with every part.
+# The memory of each rank at its start is kept, with every part.
 held=$(sqlite3 "$work/state/dtrun/store.db" "SELECT rank, min(json_extract(json, '$.parameters_bytes'),
     json_extract(json, '$.gradients_bytes'), json_extract(json, '$.optimizer_bytes'),
     json_extract(json, '$.activations_bytes'), json_extract(json, '$.buffers_bytes'),
@@ -109,8 +109,8 @@ says "has completed all its 60 steps" "--set schedule.steps=120"
 expect 0 resume "$run" --set schedule.steps=80 --wait --json
 json "o['steps'] == 80" "o['attempt'] == 2" "o['state'] == 'finished'"
 
-# Followed where there is no terminal: plain lines, then a summary on stdout. It lasts some seconds: a busy
-# machine may take its first look late, and one that has ended by then has no state but that to be told.
+# Followed without a terminal: plain lines, then a summary on stdout. The run lasts some seconds, because a busy machine
+# may look late, and of an ended run only the end is shown.
 expect 0 launch "$work/tiny.yaml" --set schedule.steps=500
 grep -q 'finished at step 500' "$work/out" || fail "no summary on stdout"
 says "validation loss" "checkpoint saved" "Next:"
@@ -118,7 +118,7 @@ grep -qE " (preparing|starting|running)$" "$work/err" || fail "states are not to
 grep -q " finished$" "$work/err" || fail "the end is not told on stderr"
 ! grep -q $'\x1b' "$work/out" "$work/err" || fail "escape sequences without a terminal"
 
-# A model of token ids takes and gives numbers, as the summary advises.
+# A model of token ids reads and prints numbers, as the summary says.
 python3 -c 'import random, struct, sys
 random.seed(1)
 sys.stdout.buffer.write(b"".join(struct.pack("<H", random.randrange(50)) for _ in range(4000)))' >"$work/ids.bin"
@@ -131,7 +131,7 @@ json "all(0 <= int(word) < 50 for word in o['text'].split())" "len(o['text'].spl
 expect 2 generate last --prompt "O Romeo"
 says "not a list of tokens"
 
-# Norms and biases decay only where it is asked for.
+# Norms and biases decay only if requested.
 losses=()
 for decays in matrices all; do
     expect 0 launch --wait --json "$work/tiny.yaml" --set schedule.steps=10 --set evaluate.every=0 --set checkpoint.keep_best=0 \

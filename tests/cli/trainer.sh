@@ -1,5 +1,5 @@
 #!/bin/sh
-# A trainer for tests of `command:`: it speaks the environment of torchrun, and misbehaves as asked.
+# A trainer for tests of `command:`: it uses the environment of torchrun, and misbehaves on request.
 say() { printf '{"step": %d, "loss": %s}\n' "$1" "$2"; }
 case ${1:-} in
 good)
@@ -61,7 +61,7 @@ lines)
     for step in 1 2 3; do echo "[12:00] step $step of 3, loss 0.$step (lr 1e-0$step)"; done
     echo "step x loss y"
     ;;
-saves) # of N steps of 0.1 s: saves each fifth one, ends with code 7 at step DIE, continues as told
+saves) # N steps of 0.1 s: saves every fifth one, ends with code 7 at step DIE, resumes as its arguments say
     last=0
     [ "${4:-}" = --from ] && last=$(cat "$5/step")
     echo "from=${DTRUN_RESUME_FROM:-none} last=$last"
@@ -81,7 +81,7 @@ saves) # of N steps of 0.1 s: saves each fifth one, ends with code 7 at step DIE
     done
     exit 0
     ;;
-last) # overwrites one file, and one in a folder, whose names have no step
+last) # overwrites one file, and one in a folder, whose names contain no step
     mkdir -p held
     for step in 1 2 3 4 5 6; do
         say $step 0.5

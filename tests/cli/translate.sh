@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A model learns to translate numbers in words into digits, and does so line by line: greedy, by beam
-# search, from a file and from stdin, as text and as JSON; what cannot be translated is said.
+# A model learns to translate numbers in words into digits, and translates lines: greedy, by beam search, from a file
+# and from stdin, as text and as JSON; lines that cannot be translated are reported.
 . "$(dirname "$0")/lib.sh"
 python3 examples/translation_corpus.py "$work"
 data=(--set data.train="$work/train" --set data.validation="$work/valid" --set data.tokenizer="$work")
@@ -27,7 +27,7 @@ json "len(o['lines']) == 200" "all(l['score'] < 0 for l in o['lines'])"
 field "'\\n'.join(l['text'] for l in o['lines'])" >"$work/beam"
 right 120 "$work/beam"
 cp "$work/out" "$work/beam.json"
-for batch in 1 3 200; do # side by side a line has what it has alone
+for batch in 1 3 200; do # in a batch a line has the same result as alone
     expect 0 generate "$run" --input "$work/valid.words" --batch $batch
     cmp "$work/out" "$work/greedy" || fail "$batch lines side by side have other translations"
     expect 0 generate "$run" --input "$work/valid.words" --batch $batch --beam 4 --length-penalty 0.6 --json
@@ -46,7 +46,7 @@ says "--input and a prompt cannot be combined"
 expect 0 generate "$run" --input "$work/empty"
 [ ! -s "$work/out" ] || fail "nothing became $(cat "$work/out")"
 
-# What the run foretells of the validation pairs is its validation loss; BLEU of its translations.
+# The score of the validation pairs equals the validation loss; BLEU of the translations.
 expect 0 score "$run" --input "$work/valid.words" --target "$work/valid.digits" --json
 json "len(o['lines']) == 200" "abs(o['loss'] - $valid_loss) < 1e-5 * $valid_loss" \
     "abs(sum(l['log_likelihood'] for l in o['lines']) / -o['tokens'] - o['loss']) < 1e-9" \
@@ -83,7 +83,7 @@ says "needs --input"
 expect 2 generate "$run" --input "$work/valid.words" --reference "$work/nothing"
 says "no file"
 
-# A blank line stays blank, and its neighbours are what they are without it.
+# A blank line stays blank, and its neighbours have the same result as without it.
 { echo; head -n 2 "$work/valid.words"; printf ' \t\n\r\n'; sed -n 3p "$work/valid.words"; echo; } >"$work/blank"
 for beam in 1 3; do
     expect 0 generate "$run" --input "$work/blank" --beam $beam
@@ -94,7 +94,7 @@ for beam in 1 3; do
         fail "blank lines: $(cat "$work/blank.out")"
 done
 
-# A file of translations is there whole, or as it was.
+# A file of translations is complete, or unchanged.
 expect 0 generate "$run" --input "$work/valid.words" --output "$work/file"
 cmp "$work/file" "$work/greedy" || fail "the file has other translations"
 [ ! -s "$work/out" ] || fail "what goes into a file is shown too"
@@ -114,7 +114,7 @@ expect 2 generate "$run" --output "$work/other"
 says "needs --input"
 [ -z "$(find "$work" -maxdepth 1 -name 'file.*' -o -name other)" ] || fail "something is left beside it"
 
-# Where a model has learned of line breaks within a sentence, a line of input stays one line.
+# If a model has learned line breaks within a sentence, a line of input still gives one line.
 python3 - "$work/breaks.jsonl" <<'PY'
 import json, sys
 with open(sys.argv[1], "w") as file:

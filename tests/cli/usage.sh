@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A command line that is wrong: one clear message, where to read on, exit code 2.
+# A wrong command line: one clear message, a hint to the help, exit code 2.
 . "$(dirname "$0")/lib.sh"
 
 refused() { # text arguments...
@@ -36,7 +36,7 @@ refused "--temperature: expected a number, got 'hot'" generate last --temperatur
 refused "unexpected argument 'x'" list x
 refused "RECIPE... is missing" validate
 
-# With --json the message is an object too, and stderr still has it.
+# With --json the message is an object too, and stderr has it as well.
 expect 2 launch --json
 json "o['error']['status'] == 'usage'" "'RECIPE is missing' in o['error']['message']"
 says "dtrun launch: RECIPE is missing"
@@ -47,7 +47,7 @@ json "o['recipes'][0]['path'] == 'no\ufffd.yaml'" "'no\ufffd.yaml' in o['recipes
 expect 2 logs last --follow --json
 json "'cannot be combined' in o['error']['message']"
 
-# A reader that goes away early is no crash; a full stdout is an error.
+# A reader that closes early causes no crash; a full stdout is an error.
 expect 0 list
 if [ -w /dev/full ]; then
     subject="dtrun --help to a full device"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The live view in a terminal: drawn in place, within the width, the cursor given back.
+# The live view in a terminal: drawn in place, within the width, with the cursor restored.
 . "$(dirname "$0")/lib.sh"
 make_tiny
 
-pause() { # the run that starts next, for a while: a fast machine would be through before it is drawn twice
+pause() { # the run that starts next, halted for a while: on a fast machine it would end before it is drawn twice
     local pid
     for _ in $(seq 500); do
         if pid=$(pgrep -f "dtrun-engine train --plan $work/.*/runs/[^/]*/attempt-1/"); then
@@ -44,7 +44,7 @@ PY
     : >"$work/err"
 }
 
-drawn() { # columns: what a terminal makes of it, checked
+drawn() { # columns: checks what a terminal makes of the output
     python3 - "$work/screen" "$1" <<'PY' || fail "the screen is not as it should be"
 import re, sys
 text = open(sys.argv[1], newline="").read().replace("\r\n", "\n")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A script waits until a run has come so far.
+# A script waits until a run has reached a condition.
 . "$(dirname "$0")/lib.sh"
 make_tiny
 
@@ -22,7 +22,7 @@ wait $waiting
 grep -q "ended before the condition was met: stopped" "$work/waited" || fail "does not say why: $(cat "$work/waited")"
 expect 4 wait "$run"
 expect 0 wait "$run" --until stopped
-expect 0 wait "$run" --until 'loss<100' # of its past
+expect 0 wait "$run" --until 'loss<100' # a condition in its past
 expect 2 wait "$run" --until soon
 one_line
 expect 2 wait "$run" --until state=done

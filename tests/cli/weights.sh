@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A model begins from weights of others (model.from) and goes back to them (export): to the same bits;
-# what does not fit is named, and nothing is half made.
+# A model starts from published weights (model.from) and is exported again with the same bits; weights that do not fit
+# are named, and nothing incomplete remains.
 . "$(dirname "$0")/lib.sh"
 
 model=$work/model
@@ -22,10 +22,10 @@ evaluate: {every: 2, sequences: 6}
 checkpoint: {every: 2}
 log: {every: 1}
 YAML
-# A step by nothing: a rate that is below fp32's smallest number. The parameters stay.
+# A step without a change: the rate is below fp32's smallest number, so that the parameters stay.
 still=(--set optimizer.kind=sgd --set optimizer.lr=1e-99 --set optimizer.weight_decay=0 --set schedule.steps=1)
 
-# same FOLDER FILE...: the tensors of both, by name, type, shape and bytes
+# same FOLDER FILE...: compares the tensors of both, by name, type, shape and bytes
 same() {
     python3 - "$@" <<'PY' >"$work/err" 2>&1 || fail "not the same tensors: $*"
 import json, pathlib, struct, sys
@@ -48,7 +48,8 @@ for name in a:
 PY
 }
 
-# --- in and out, to the bit: by three ranks that hold a third each, by one, in fp32, bf16, several files
+# --- import and export, to the bit: with three ranks that hold a third each, with one, in fp32, in bf16, in several
+# files
 expect 0 launch "$work/tune.yaml" "${still[@]}" --wait --json
 json "o['state'] == 'finished'"
 run=$(field "o['run']")
@@ -111,7 +112,7 @@ for family in llama qwen2 qwen3; do
         "$work/$family/config.json" "$work/$family-again/config.json" || fail "config.json is another"
 done
 
-# --- .bin files of llm.c and llama2.c, in; what comes out is what they were made of
+# --- .bin files of llm.c and llama2.c are imported; the export equals the weights that they were made from
 expect 0 launch "$work/tune.yaml" "${still[@]}" --wait --json --set name=llmc --set model.from=tests/golden/bin/llmc.bin
 expect 0 export --to hf llmc "$work/llmc"
 same tests/golden/huggingface/gpt2 "$work/llmc"
@@ -130,7 +131,7 @@ says "'model.layers' is 3, and" "llmc.bin' has 2 ('n_layer'): leave it out"
 expect 2 validate "$work/tune.yaml" --set model.from="$work/ids.bin"
 says "ids.bin' is not a .bin file of llm.c (GPT-2) or llama2.c"
 
-# --- it learns, and continues without the folder; another begins from its best
+# --- the model trains, and resumes without the folder; another run starts from its best checkpoint
 expect 0 launch "$work/tune.yaml" --wait --json
 tuned=$(field "o['run']")
 rm -r "$model"
@@ -182,11 +183,11 @@ refused() { # text... -- arguments
     says "${texts[@]}"
     [ "$(ls "$work/state/dtrun/runs" | wc -l)" = "$runs" ] || fail "a run was left"
 }
-broken() { # a copy of the folder in $work/broken, to break
+broken() { # makes a copy of the folder in $work/broken, to damage
     rm -rf "$work/broken"
     cp -r "$model" "$work/broken"
 }
-change() { # key, value: of config.json of that copy
+change() { # key, value: sets a value in config.json of this copy
     broken
     python3 - "$work/broken/config.json" "$1" "$2" <<'PY'
 import json, sys
@@ -232,7 +233,7 @@ cp -r tests/golden/huggingface/gpt2_parts "$work/broken"
 rm "$work/broken/model-00002-of-"*
 refused "names 'model-00002-of-" "the download is incomplete" "${from[@]}"
 refused "ids.bin" -- --set model.from="$work/ids.bin"
-# of a run that was cut short
+# leftover of an interrupted run
 cp -r "$work/state/dtrun/runs/$tuned/checkpoints/step-00000004" "$work/cut"
 rm "$work/cut/complete"
 refused "is incomplete" -- --set model.from="$work/cut"
@@ -242,8 +243,9 @@ import array
 array.array("H", [i % 70 for i in range(4000)]).tofile(open("'"$work"'/large.bin", "wb"))'
 refused "is 61, and the vocabulary has 61" -- --set data.train="$work/large.bin"
 
-# A head that is the embedding may be there once more, another may not; links as in a cache of downloads.
-with_head() { # value that it differs by
+# A head equal to the embedding may be stored again, a different one may not; files may be links, as in a download
+# cache.
+with_head() { # value by which the head differs
     python3 - "$model" "$work/broken" "$1" <<'PY'
 import json, pathlib, shutil, struct, sys
 model, out, by = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), float(sys.argv[3])
@@ -273,7 +275,7 @@ runs=$(ls "$work/state/dtrun/runs" | wc -l)
 with_head 0.5
 refused "'lm_head.weight' differs from the token embedding" "${from[@]}"
 
-# Values that are no numbers are found by whoever reads them.
+# Values that are not numbers are found by whatever reads them.
 python3 - "$model/model.safetensors" <<'PY'
 import struct, sys
 with open(sys.argv[1], "r+b") as file:
@@ -298,7 +300,7 @@ data: {train: words.txt}
 batch: {sequences: 2, tokens: 8}
 schedule: {steps: 2}
 YAML
-expect 0 validate "$work/words.yaml" # there is none yet
+expect 0 validate "$work/words.yaml" # no checkpoint exists yet
 says "character by character" "their own tokenizer"
 python3 - "$work/words/tokenizer.json" <<'PY'
 import json, sys
@@ -326,8 +328,8 @@ expect 0 fork "$run" --set schedule.steps=5 --wait
 expect 0 generate "$run" --prompt "to be" --tokens 4
 [[ $(cat "$work/out") == "to be"* ]] || fail "writes $(cat "$work/out")"
 
-# --- where a generated text ends: generation_config.json, else config.json; of a run on ids too
-ends() { # file, eos_token_id: what is derived of it
+# --- where a generated text ends: by generation_config.json, else by config.json; also for a run on ids
+ends() { # file, eos_token_id: the expected end token
     python3 - "$work/ends/$1" "$2" <<'PY'
 import json, sys
 config = json.load(open(sys.argv[1]))
@@ -339,7 +341,7 @@ PY
     json "o['recipe']['model']['end_ids'] == $3"
 }
 cp -r tests/golden/huggingface/llama "$work/ends"
-ends config.json 7 "[]" # generation_config.json is there, and counts alone
+ends config.json 7 "[]" # generation_config.json exists, and only it counts
 rm "$work/ends/generation_config.json"
 ends config.json 7 "['7']"
 cp tests/golden/huggingface/llama/generation_config.json "$work/ends"

@@ -15,7 +15,7 @@ folder = work + '/nodes/run/workdir-1'
 os.makedirs(cache + '/agents')
 os.makedirs(cache + '/files')
 agent = shutil.copy(sys.argv[1] + '/dtrun-agent', cache + '/agents/dtrun-agent')
-empty_stream = bytes.fromhex('28b52ffd2000010000')  # zstd, no bytes
+empty_stream = bytes.fromhex('28b52ffd2000010000')  # zstd frame without bytes
 
 
 def ask(*words, given=b'', limit=None):
@@ -79,22 +79,23 @@ def forget():
 
 
 big = 'x' * 3000000
-# a build that ends while it places a file, as if it was killed, and then one of another content
+# a build that ends while it places a file, as if it was killed, and then a build of another content
 build(tree(a='a 1', b='b 1', c=big), limit=1000000, code=3)
 assert read('a') == 'a 1' and not os.path.exists(folder + '/c')
 with open(folder + '.placing', 'w') as file:
     file.write('a part')
 build(tree(a='a 2', b='b 1', c='c 1'))
 assert (read('a'), read('b'), read('c')) == ('a 2', 'b 1', 'c 1')
-# the command changes a file and makes one; a build of a new content that ends early keeps them, and so does the next
+# the command changes a file and makes one; a build of new content that ends early keeps both, and so does the next
+# build
 write('a', 'of the command')
 write('made', 'of the command')
 build(tree(a='a 2', b='b 2', d=big), limit=1000000, code=3)
 assert (read('a'), read('b'), read('made')) == ('of the command', 'b 2', 'of the command')
-assert not os.path.exists(folder + '/c')  # it was sent, and is not any more
+assert not os.path.exists(folder + '/c')  # this file was sent, and is not sent any more
 build(tree(a='a 2', b='b 3', d='d 3'))
 assert (read('a'), read('b'), read('d'), read('made')) == ('of the command', 'b 3', 'd 3', 'of the command')
-# twice, with contents of two builds
+# twice, with the contents of two builds
 build(tree(a='a 2', b='b 4', d=big), limit=1000000, code=3)
 build(tree(a='a 2', b='b 5', d=big), limit=1000000, code=3)
 assert "'a', 'made'" in build(tree(a='a 3', b='b 6', d='d 6', made='sent'), code=4)
@@ -102,17 +103,17 @@ assert (read('a'), read('b'), read('made')) == ('of the command', 'b 5', 'of the
 assert "'a'" in build(tree(a='a 3', b='b 6'), 'check', code=4)
 build(tree(a='a 2', b='b 6', d='d 6'), 'check')
 assert read('b') == 'b 5'
-# a document that is lost: nothing is known to be sent, so nothing that differs is replaced
+# the document of the sent files is lost: nothing counts as sent, so that files that differ are not replaced
 build(tree(a='a 2', b='b 6', d='d 6'))
 os.unlink(folder + '.tree')
 assert "'a', 'b'" in build(tree(a='a 2', b='b 7', d='d 6'), code=4)
 build(tree(a='of the command', b='b 6', d='d 6'))
-# the end removes what was sent and is as it was sent; a resume knows it
+# the end removes files that were sent and are unchanged; a resume knows this
 write('b', 'of the command too')
 assert sorted(forget()) == ['a', 'b', 'made'], forget()
 build(tree(a='of the command', b='b 6', d='d 6'))
 assert (read('b'), read('d')) == ('of the command too', 'd 6')
-# nothing is placed or removed through a link, and a file in a folder's place stays
+# nothing is placed or removed through a link, and a file in place of a folder stays
 shutil.rmtree(work + '/nodes')
 os.mkdir(work + '/elsewhere')
 build(tree(sub=None, sub__x='x 1', sub__y='y 1', other=None, other__z='z 1', same=['target']))
@@ -128,7 +129,7 @@ assert read('other') == 'a file' and os.readlink(folder + '/same') == 'made'
 assert "'other/z', 'same', 'sub/x'" in build(
     tree(other=None, other__z='z 2', same=['target 2'], sub=None, sub__x='x 2'), code=4)
 assert sorted(forget()) == ['other', 'same', 'sub'] and len(os.listdir(work + '/elsewhere/sub')) == 2
-# a folder becomes a file, if nothing in it is the command's
+# a folder becomes a file, if no file in it belongs to the command
 shutil.rmtree(work + '/nodes')
 build(tree(d=None, d__x='x'))
 build(tree(d='now a file'))
@@ -136,7 +137,7 @@ assert read('d') == 'now a file'
 build(tree(d=None, d__x='x'))
 write('d/own', 'mine')
 assert "'d'" in build(tree(d='now a file'), code=4) and read('d/x') == 'x'
-# holes stay holes, and the second copy is not made
+# holes stay holes, and no second copy is made
 shutil.rmtree(work + '/nodes')
 shutil.rmtree(cache + '/files')
 os.mkdir(cache + '/files')
@@ -153,7 +154,7 @@ build(holes)
 info = os.stat(folder + '/hole')
 assert info.st_size == 50000000 and info.st_blocks * 512 < 1000000, info
 assert open(folder + '/hole', 'rb').read()[30000000:30000005] == b'data\0'
-# files that are added to others: what is missing is placed, what differs is refused
+# files that are added to others: missing ones are placed, those that differ are refused
 shutil.rmtree(work + '/nodes')
 os.makedirs(folder + '/out')
 write('out/mine', 'of the command')
@@ -163,7 +164,7 @@ write('out/shard', 'newer')
 assert "'out/shard'" in build(tree(out=None, out__shard='from another node'), 'add', code=4)
 assert read('out/shard') == 'newer' and sorted(os.listdir(folder + '/out')) == ['mine', 'shard', 'two']
 assert sorted(os.listdir(work + '/nodes/run')) == ['workdir-1']
-# a setup changes a file that was sent, and makes one: both are placed, and neither is the command's
+# a setup changes a file that was sent, and makes one: both are placed, and neither belongs to the command
 shutil.rmtree(work + '/nodes')
 request = json.dumps({'command': 'echo by the setup >a; echo by the setup >new', 'folder': '-', 'env': {}}) + '\n'
 
