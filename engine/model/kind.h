@@ -104,13 +104,10 @@ dt_status dt_layer_sum(dt_model *model, dt_tensor *y, const dt_tensor *term, dt_
 /* The part of a vocabulary of `vocab` tokens in the `rows` rows that this rank has of a divided embedding or head. */
 dt_vocab_part dt_layer_vocab(const dt_model *model, int64_t rows, int64_t vocab);
 
-/* These four compute with what this rank holds, and sum; `terms` as for dt_layer_term. */
-/* y = x w^T + b, where w is divided by columns. b may be empty; only one rank adds it. */
-dt_status dt_layer_project(dt_model *model, dt_tensor *y, const dt_tensor *x, const dt_tensor *w,
-                           const dt_tensor *b, const dt_tensor *terms, dt_error *err);
-/* dx = dy w, the gradient of the input of a product whose weight is divided by rows. */
-dt_status dt_layer_input_grad(dt_model *model, dt_tensor *dx, const dt_tensor *dy,
-                              const dt_tensor *w, const dt_tensor *terms, dt_error *err);
+/* Whether this rank adds what one rank alone adds to a sum, such as a bias or positions. */
+bool dt_layer_adds_once(const dt_model *model);
+
+/* These two compute with what this rank holds, and sum; `terms` as for dt_layer_term. */
 /* Embed tokens of a vocabulary of `vocab`, with op embedding_forward; one rank adds the positions. */
 dt_status dt_layer_embed(dt_model *model, dt_tensor *y, const dt_tensor *tokens,
                          const dt_tensor *words, const dt_tensor *positions, double scale,

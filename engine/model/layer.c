@@ -26,34 +26,9 @@ out:
     return st;
 }
 
-/* Returns a term that one rank alone adds to a sum, such as a bias or positions: `all` on that rank, else nothing. */
-static dt_tensor once(const dt_model *model, const dt_tensor *all)
+bool dt_layer_adds_once(const dt_model *model)
 {
-    return model->peers == NULL || model->config.tensor.rank == 0 ? *all : (dt_tensor){0};
-}
-
-dt_status dt_layer_project(dt_model *model, dt_tensor *y, const dt_tensor *x, const dt_tensor *w,
-                           const dt_tensor *b, const dt_tensor *terms, dt_error *err)
-{
-    dt_tensor term = dt_layer_term(model, y, terms), bias = once(model, b);
-    dt_status st = DT_OK;
-
-    DT_TRY(model->device->ops->matmul_forward(model->device, &term, x, w, &bias, err));
-    DT_TRY(dt_layer_sum(model, y, &term, err));
-out:
-    return st;
-}
-
-dt_status dt_layer_input_grad(dt_model *model, dt_tensor *dx, const dt_tensor *dy,
-                              const dt_tensor *w, const dt_tensor *terms, dt_error *err)
-{
-    dt_tensor term = dt_layer_term(model, dx, terms);
-    dt_status st = DT_OK;
-
-    DT_TRY(model->device->ops->matmul_backward_input(model->device, &term, dy, w, err));
-    DT_TRY(dt_layer_sum(model, dx, &term, err));
-out:
-    return st;
+    return model->peers == NULL || model->config.tensor.rank == 0;
 }
 
 dt_status dt_layer_embed(dt_model *model, dt_tensor *y, const dt_tensor *tokens,
@@ -61,10 +36,11 @@ dt_status dt_layer_embed(dt_model *model, dt_tensor *y, const dt_tensor *tokens,
                          int64_t vocab, const dt_tensor *terms, dt_error *err)
 {
     dt_vocab_part part = dt_layer_vocab(model, words->dim[0], vocab);
-    dt_tensor term = dt_layer_term(model, y, terms), added = once(model, positions);
+    dt_tensor term = dt_layer_term(model, y, terms), none = {0};
+    const dt_tensor *added = dt_layer_adds_once(model) ? positions : &none;
     dt_status st = DT_OK;
 
-    DT_TRY(model->device->ops->embedding_forward(model->device, &term, tokens, words, &added, scale,
+    DT_TRY(model->device->ops->embedding_forward(model->device, &term, tokens, words, added, scale,
                                                  model->peers != NULL ? &part : NULL, err));
     DT_TRY(dt_layer_sum(model, y, &term, err));
 out:

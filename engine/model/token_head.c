@@ -36,33 +36,33 @@ static int64_t count_of(const dt_token_head *head, int64_t first, int64_t end)
 static dt_status lose(const dt_token_head *head, dt_tensor *losses, dt_tensor *logits,
                       const dt_tensor *target, const double *scale, dt_error *err)
 {
-    const dt_ops *ops = head->device->ops;
+    const dt_ops *ops = head->model->device->ops;
     double smoothing = scale != NULL ? head->smoothing : 0;
     int64_t count = dt_tensor_rows(logits);
     dt_tensor own, all;
     dt_status st = DT_OK;
 
-    if (head->peers == NULL)
-        return scale != NULL ? ops->cross_entropy_backward(head->device, losses, logits, target,
-                                                           head->vocab, scale, smoothing, err)
-                             : ops->cross_entropy_forward(head->device, losses, logits, target,
-                                                          head->vocab, err);
+    if (head->model->peers == NULL)
+        return scale != NULL
+                   ? ops->cross_entropy_backward(head->model->device, losses, logits, target,
+                                                 head->vocab, scale, smoothing, err)
+                   : ops->cross_entropy_forward(head->model->device, losses, logits, target,
+                                                head->vocab, err);
     own = dt_tensor_2d(head->own.data, DT_F32, DT_VOCAB_NUMBERS, count);
     all = dt_tensor_3d(head->all.data, DT_F32, head->all.dim[0], DT_VOCAB_NUMBERS, count);
-    DT_TRY(
-        ops->cross_entropy_part(head->device, &own, logits, target, &head->part, smoothing, err));
-    DT_TRY(head->peers->gather(head->peers->self, &all, &own, err));
-    DT_TRY(ops->cross_entropy_join(head->device, losses, logits, &all, target, &head->part, scale,
+    DT_TRY(ops->cross_entropy_part(head->model->device, &own, logits, target, &head->part,
                                    smoothing, err));
+    DT_TRY(head->model->peers->gather(head->model->peers->self, &all, &own, err));
+    DT_TRY(ops->cross_entropy_join(head->model->device, losses, logits, &all, target, &head->part,
+                                   scale, smoothing, err));
 out:
     return st;
 }
 
-dt_status dt_token_head_train(const dt_token_head *head, const dt_tensor *dx, dt_tensor *dweight,
+dt_status dt_token_head_train(const dt_token_head *head, const dt_tensor *dx,
                               const dt_tensor *targets, const double *loss_scale, dt_error *err)
 {
-    const dt_ops *ops = head->device->ops;
-    dt_tensor all = dt_tensor_1d(targets->data, DT_I32, dt_tensor_elems(targets)), no_bias = {0};
+    dt_tensor all = dt_tensor_1d(targets->data, DT_I32, dt_tensor_elems(targets));
     int64_t rows = dt_tensor_rows(&head->x), count;
     dt_status st = DT_OK;
 
@@ -75,10 +75,9 @@ dt_status dt_token_head_train(const dt_token_head *head, const dt_tensor *dx, dt
         target = slice(&all, first, count);
         x = slice(&head->x, first, count);
         dpart = slice(dx, first, count);
-        DT_TRY(ops->matmul_forward(head->device, &logits, &x, &head->weight, &no_bias, err));
+        DT_TRY(dt_linear_forward(head->model, &head->linear, &logits, &x, err));
         DT_TRY(lose(head, &losses, &logits, &target, loss_scale, err));
-        DT_TRY(ops->matmul_backward_weight(head->device, dweight, &no_bias, &logits, &x, err));
-        DT_TRY(ops->matmul_backward_input(head->device, &dpart, &logits, &head->weight, err));
+        DT_TRY(dt_linear_backward(head->model, &head->linear, &dpart, &logits, &x, err));
     }
 out:
     return st;
@@ -86,8 +85,7 @@ out:
 
 dt_status dt_token_head_evaluate(const dt_token_head *head, const dt_tensor *targets, dt_error *err)
 {
-    const dt_ops *ops = head->device->ops;
-    dt_tensor all = dt_tensor_1d(targets->data, DT_I32, dt_tensor_elems(targets)), no_bias = {0};
+    dt_tensor all = dt_tensor_1d(targets->data, DT_I32, dt_tensor_elems(targets));
     int64_t rows = dt_tensor_rows(&head->x), count;
     dt_status st = DT_OK;
 
@@ -99,7 +97,7 @@ dt_status dt_token_head_evaluate(const dt_token_head *head, const dt_tensor *tar
         losses = slice(&head->losses, first, count);
         target = slice(&all, first, count);
         x = slice(&head->x, first, count);
-        DT_TRY(ops->matmul_forward(head->device, &logits, &x, &head->weight, &no_bias, err));
+        DT_TRY(dt_linear_forward(head->model, &head->linear, &logits, &x, err));
         DT_TRY(lose(head, &losses, &logits, &target, NULL, err));
     }
 out:
@@ -116,8 +114,8 @@ static dt_status copy_rows(const dt_token_head *head, const dt_tensor *chunk, in
     for (int64_t i = 0; i < chunk->dim[0] && columns > 0; i++) {
         dt_tensor row = slice(chunk, i, 1);
 
-        DT_TRY(head->device->copy_out(head->device, logits + i * head->vocab + first, row.data,
-                                      (size_t)columns * sizeof(float), err));
+        DT_TRY(head->model->device->copy_out(head->model->device, logits + i * head->vocab + first,
+                                             row.data, (size_t)columns * sizeof(float), err));
     }
 out:
     return st;
@@ -131,11 +129,11 @@ static dt_status copy_chunk(const dt_token_head *head, const dt_tensor *chunk, f
     dt_tensor all;
     dt_status st = DT_OK;
 
-    if (head->peers == NULL)
+    if (head->model->peers == NULL)
         return copy_rows(head, chunk, 0, logits, err);
     DT_ASSERT(head->gathered.data != NULL && rows <= head->gathered.dim[1]);
     all = dt_tensor_3d(head->gathered.data, DT_F32, head->gathered.dim[0], rows, columns);
-    DT_TRY(head->peers->gather(head->peers->self, &all, chunk, err));
+    DT_TRY(head->model->peers->gather(head->model->peers->self, &all, chunk, err));
     for (int64_t r = 0; r < all.dim[0]; r++) {
         dt_tensor part =
             dt_tensor_2d((float *)all.data + r * rows * columns, DT_F32, rows, columns);
@@ -165,7 +163,6 @@ dt_status dt_token_head_logits(const dt_token_head *head, int64_t sequences, int
                                float *logits, dt_error *err)
 {
     int64_t tokens = dt_tensor_rows(&head->x) / sequences, count;
-    dt_tensor no_bias = {0};
     dt_status st = DT_OK;
 
     if (tokens == last) { /* all positions: treat them as one sequence */
@@ -181,8 +178,7 @@ dt_status dt_token_head_logits(const dt_token_head *head, int64_t sequences, int
             count = count_of(head, first, end);
             chunk = dt_tensor_2d(head->logits, DT_F32, count, head->vocab_padded);
             x = slice(&head->x, first, count);
-            DT_TRY(head->device->ops->matmul_forward(head->device, &chunk, &x, &head->weight,
-                                                     &no_bias, err));
+            DT_TRY(dt_linear_forward(head->model, &head->linear, &chunk, &x, err));
             DT_TRY(copy_chunk(head, &chunk, logits, err));
             logits += count * head->vocab;
         }

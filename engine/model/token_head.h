@@ -13,26 +13,22 @@
 #ifndef DT_ENGINE_MODEL_TOKEN_HEAD_H
 #define DT_ENGINE_MODEL_TOKEN_HEAD_H
 
-#include "engine/device/device.h"
-#include "engine/model/model.h"
-#include "engine/ops/vocab_part.h"
-#include "engine/tensor.h"
+#include "engine/model/linear.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 typedef struct dt_token_head {
-    dt_device *device;
+    dt_model *model;
     int64_t vocab, vocab_padded;
     void *logits; /* memory for chunk_rows rows of Vp: in x's type, without backward F32 */
     int64_t chunk_rows;
     dt_tensor x;      /* (N,C) or (B,T,C): output of the final norm */
-    dt_tensor weight; /* (Vp,C): the head's weight */
+    dt_linear linear; /* w (Vp,C), whole or of a rank: the sum of dx is the caller's */
     dt_tensor losses; /* F32 (N): loss of each row */
     double smoothing; /* label smoothing, for dt_token_head_train */
-    /* NULL: the weight is whole. Otherwise vocab_padded is of `part` */
-    const dt_layer_peers *peers;
+    /* with model->peers: the weight's part of the vocabulary; vocab_padded is of it */
     dt_vocab_part part;
     /* F32 (DT_VOCAB_NUMBERS,N), (ranks,DT_VOCAB_NUMBERS,N): numbers that the ranks exchange */
     dt_tensor own, all;
@@ -44,9 +40,9 @@ typedef struct dt_token_head {
  * prepares a product per shape sees only two shapes. *room: rows to allocate, whatever the batch. */
 int64_t dt_token_head_chunk(int64_t *room, int64_t rows, size_t row_bytes, int64_t most_bytes);
 
-/* Losses, dweight += and dx (shaped like x, overwritten; in x's type or F32). targets: I32, N in total. With peers dx is
- * only this rank's term. */
-dt_status dt_token_head_train(const dt_token_head *head, const dt_tensor *dx, dt_tensor *dweight,
+/* Losses, the weight's gradient and dx (shaped like x, overwritten; in x's type or F32). targets: I32, N in total. With
+ * peers dx is only this rank's term. */
+dt_status dt_token_head_train(const dt_token_head *head, const dt_tensor *dx,
                               const dt_tensor *targets, const double *loss_scale, dt_error *err);
 /* Compute the losses only. */
 dt_status dt_token_head_evaluate(const dt_token_head *head, const dt_tensor *targets,

@@ -34,7 +34,7 @@
 #define DT_ENGINE_MODEL_DECODER_H
 
 #include "engine/device/memory_layout.h"
-#include "engine/model/kind.h"
+#include "engine/model/linear.h"
 #include "engine/ops/ops.h"
 #include "recipes/architecture/tokens.h"
 
@@ -103,8 +103,7 @@ typedef struct dt_decoder_layout {
 } dt_decoder_layout;
 
 /* What a kind supplies. Functions receive a block as void *: a struct of block_bytes that the kind
- * defines and the layout copies for each block. `dropout` is the batch whose key the masks are
- * drawn from; NULL: no dropout, whatever the config says. */
+ * defines and the layout copies for each block. */
 typedef struct dt_decoder_parts {
     int block_params;   /* number of parameters, at most DT_DECODER_BLOCK_PARAMS */
     size_t block_bytes; /* size of the kind's struct, at most DT_DECODER_BLOCK_BYTES */
@@ -143,16 +142,13 @@ typedef struct dt_decoder_parts {
                                dt_error *err);
     dt_status (*embed_backward)(dt_model *model, const dt_tensor *dy, const dt_tensor *tokens,
                                 dt_error *err);
-    /* w, dw: the block's weights and gradients, in the order of the kind's enum */
-    dt_status (*block_forward)(dt_model *model, int layer, dt_tensor *y, const dt_tensor *x,
-                               const dt_tensor *w, const dt_batch *dropout, dt_error *err);
+    dt_status (*block_forward)(const dt_block_call *c, dt_tensor *y, const dt_tensor *x,
+                               dt_error *err);
     /* Compute every product that backward reads and its inputs: the first part of block_forward,
      * and what recomputation repeats */
-    dt_status (*block_products)(dt_model *model, int layer, const dt_tensor *x, const dt_tensor *w,
-                                const dt_batch *dropout, dt_error *err);
+    dt_status (*block_products)(const dt_block_call *c, const dt_tensor *x, dt_error *err);
     /* Turns state->dstream from the gradient of y into the gradient of x. */
-    dt_status (*block_backward)(dt_model *model, int layer, const dt_tensor *x, const dt_tensor *w,
-                                dt_tensor *dw, const dt_batch *dropout, dt_error *err);
+    dt_status (*block_backward)(const dt_block_call *c, const dt_tensor *x, dt_error *err);
     /* Run the final norm, into state->norm. */
     dt_status (*norm_forward)(dt_model *model, const dt_tensor *x, dt_error *err);
     /* state->dstream += the gradient of x, given that of the norm's output in state->dnarrow. */
@@ -182,8 +178,6 @@ void dt_decoder_lay_out(dt_model *model, int64_t B, int64_t T, bool backward);
  * parameter. */
 dt_tensor dt_decoder_weight(const dt_model *model, int unit, int which);
 dt_tensor dt_decoder_grad(const dt_model *model, int unit, int which);
-/* `first` and the parameters joined to it (dt_param_shape), as one matrix with all their rows. */
-dt_tensor dt_decoder_joined(const dt_tensor *params, int first, int last);
 /* Which parameter of the root is the head. */
 int dt_decoder_head_param(const dt_model *model);
 
@@ -191,26 +185,21 @@ int dt_decoder_head_param(const dt_model *model);
 
 /* Whether a pass applies dropout: false if `dropout` is NULL or the probability is 0. */
 bool dt_decoder_drops(const dt_model *model, const dt_batch *dropout);
-/* y = onto + dropout(x w^T + b); no bias if b.data is NULL. y may be onto. Overwrites
- * state->narrow. */
-dt_status dt_decoder_project(dt_model *model, dt_tensor *y, const dt_tensor *onto,
-                             const dt_tensor *x, const dt_tensor *w, const dt_tensor *b,
-                             const dt_batch *dropout, int layer, dt_philox_op op, dt_error *err);
+/* y = onto + dropout(x w^T + b). y may be onto. Overwrites state->narrow. */
+dt_status dt_decoder_project(const dt_block_call *c, const dt_linear *linear, dt_tensor *y,
+                             const dt_tensor *onto, const dt_tensor *x, dt_philox_op op,
+                             dt_error *err);
 /* *dy: the gradient of the projection's output: that of the residual stream, passed through the
  * dropout. */
-dt_status dt_decoder_project_grad(dt_model *model, dt_tensor *dy, const dt_batch *dropout,
-                                  int layer, dt_philox_op op, dt_error *err);
-/* dx = dy w, summed over the ranks that divide w by rows. */
-dt_status dt_decoder_input_grad(dt_model *model, dt_tensor *dx, const dt_tensor *dy,
-                                const dt_tensor *w, dt_error *err);
+dt_status dt_decoder_project_grad(const dt_block_call *c, dt_tensor *dy, dt_philox_op op,
+                                  dt_error *err);
 /* y = the embedding of tokens with these weights, summed over the ranks that divide the vocabulary. wpe: positions to
  * add, or no data. */
 dt_status dt_decoder_embed(dt_model *model, dt_tensor *y, const dt_tensor *tokens,
                            const dt_tensor *wte, const dt_tensor *wpe, double scale, dt_error *err);
 /* Arguments of causal attention: within documents if the batch marks them, and over the KV cache if
  * the pass extends each of several sequences. *key: storage that the result points to. */
-dt_attention_args dt_decoder_attention_args(const dt_model *model, const dt_batch *dropout,
-                                            int layer, dt_philox_key *key);
+dt_attention_args dt_decoder_attention_args(const dt_block_call *c, dt_philox_key *key);
 
 /* --- growth.c: functions of dt_model_passes (kind.h) */
 

@@ -23,18 +23,6 @@ dt_tensor dt_decoder_grad(const dt_model *model, int unit, int which)
     return view(model, unit, which, DT_F32, dt_model_grad);
 }
 
-dt_tensor dt_decoder_joined(const dt_tensor *params, int first, int last)
-{
-    dt_tensor all = params[first];
-
-    for (int i = first + 1; i <= last && all.data != NULL; i++) {
-        DT_ASSERT((unsigned char *)params[i].data ==
-                  (unsigned char *)all.data + dt_tensor_bytes(&all));
-        all.dim[0] += params[i].dim[0];
-    }
-    return all;
-}
-
 int dt_decoder_head_param(const dt_model *model)
 {
     const dt_decoder_parts *parts = model->kind->decoder;

@@ -24,10 +24,11 @@ static dt_status block_forward(dt_model *model, int layer, const dt_batch *dropo
 {
     dt_decoder *state = model->state;
     dt_tensor w[DT_DECODER_BLOCK_PARAMS];
+    dt_block_call call = {model, layer, w, NULL, dropout, &state->terms};
 
     params_of(w, model, layer, dt_decoder_weight);
-    return model->kind->decoder->block_forward(model, layer, &state->stream[layer + 1],
-                                               &state->stream[layer], w, dropout, err);
+    return model->kind->decoder->block_forward(&call, &state->stream[layer + 1],
+                                               &state->stream[layer], err);
 }
 
 static dt_status block_backward(dt_model *model, int layer, const dt_batch *dropout, dt_error *err)
@@ -36,13 +37,14 @@ static dt_status block_backward(dt_model *model, int layer, const dt_batch *drop
     const dt_decoder *state = model->state;
     const dt_tensor *x = &state->stream[layer];
     dt_tensor w[DT_DECODER_BLOCK_PARAMS], dw[DT_DECODER_BLOCK_PARAMS];
+    dt_block_call call = {model, layer, w, dw, dropout, &state->terms};
     dt_status st = DT_OK;
 
     params_of(w, model, layer, dt_decoder_weight);
     params_of(dw, model, layer, dt_decoder_grad);
     if (model->config.recompute == DT_RECOMPUTE_FULL && layer < model->config.decoder.layers - 1)
-        DT_TRY(parts->block_products(model, layer, x, w, dropout, err));
-    DT_TRY(parts->block_backward(model, layer, x, w, dw, dropout, err));
+        DT_TRY(parts->block_products(&call, x, err));
+    DT_TRY(parts->block_backward(&call, x, err));
 out:
     return st;
 }

@@ -1,5 +1,5 @@
 /* residual: adds the output of blocks to the residual stream, with dropout, and configures
- * attention. Here are the sums over the ranks that divide a layer, except those of the head (head.c). */
+ * attention. */
 #include "engine/model/decoder/decoder.h"
 #include "recipes/architecture/decoder.h"
 
@@ -8,59 +8,44 @@ bool dt_decoder_drops(const dt_model *model, const dt_batch *dropout)
     return dropout && model->config.decoder.dropout > 0;
 }
 
-/* Whether one op of the device can do product and addition: needs no dropout between them, and y
- * apart from onto. */
-static bool adds_in_the_product(const dt_model *model, const dt_tensor *y, const dt_tensor *onto,
-                                const dt_batch *dropout)
+dt_status dt_decoder_project(const dt_block_call *c, const dt_linear *linear, dt_tensor *y,
+                             const dt_tensor *onto, const dt_tensor *x, dt_philox_op op,
+                             dt_error *err)
 {
-    return model->device->ops->matmul_residual_forward != NULL && y->data != onto->data &&
-           model->peers == NULL && !dt_decoder_drops(model, dropout);
-}
-
-dt_status dt_decoder_project(dt_model *model, dt_tensor *y, const dt_tensor *onto,
-                             const dt_tensor *x, const dt_tensor *w, const dt_tensor *b,
-                             const dt_batch *dropout, int layer, dt_philox_op op, dt_error *err)
-{
-    const dt_ops *ops = model->device->ops;
-    dt_decoder *state = model->state;
+    dt_device *device = c->model->device;
+    dt_decoder *state = c->model->state;
     dt_tensor *added = &state->narrow;
+    bool drops = dt_decoder_drops(c->model, c->dropout);
     dt_status st = DT_OK;
     dt_philox_key key;
 
-    if (adds_in_the_product(model, y, onto, dropout))
-        return ops->matmul_residual_forward(model->device, y, onto, x, w, b, err);
-    DT_TRY(dt_layer_project(model, added, x, w, b, &state->terms, err));
-    if (dt_decoder_drops(model, dropout)) {
-        key = dt_model_dropout_key(dropout, layer, op);
-        DT_TRY(ops->dropout_forward(model->device, added, added, model->config.decoder.dropout,
-                                    &key, err));
+    if (dt_linear_fuses_sum(c->model) && !drops && y->data != onto->data)
+        return dt_linear_forward_onto(c->model, linear, y, onto, x, err);
+    DT_TRY(dt_linear_forward(c->model, linear, added, x, err));
+    if (drops) {
+        key = dt_model_dropout_key(c->dropout, c->layer, op);
+        DT_TRY(device->ops->dropout_forward(device, added, added, c->model->config.decoder.dropout,
+                                            &key, err));
     }
-    DT_TRY(ops->residual_forward(model->device, y, onto, added, err));
+    DT_TRY(device->ops->residual_forward(device, y, onto, added, err));
 out:
     return st;
 }
 
-dt_status dt_decoder_project_grad(dt_model *model, dt_tensor *dy, const dt_batch *dropout,
-                                  int layer, dt_philox_op op, dt_error *err)
+dt_status dt_decoder_project_grad(const dt_block_call *c, dt_tensor *dy, dt_philox_op op,
+                                  dt_error *err)
 {
-    dt_decoder *state = model->state;
+    dt_device *device = c->model->device;
+    dt_decoder *state = c->model->state;
     dt_philox_key key;
 
     *dy = state->dstream;
-    if (!dt_decoder_drops(model, dropout))
+    if (!dt_decoder_drops(c->model, c->dropout))
         return DT_OK;
     *dy = state->narrow;
-    key = dt_model_dropout_key(dropout, layer, op);
-    return model->device->ops->dropout_backward(model->device, dy, &state->dstream,
-                                                model->config.decoder.dropout, &key, err);
-}
-
-dt_status dt_decoder_input_grad(dt_model *model, dt_tensor *dx, const dt_tensor *dy,
-                                const dt_tensor *w, dt_error *err)
-{
-    const dt_decoder *state = model->state;
-
-    return dt_layer_input_grad(model, dx, dy, w, &state->terms, err);
+    key = dt_model_dropout_key(c->dropout, c->layer, op);
+    return device->ops->dropout_backward(device, dy, &state->dstream,
+                                         c->model->config.decoder.dropout, &key, err);
 }
 
 dt_status dt_decoder_embed(dt_model *model, dt_tensor *y, const dt_tensor *tokens,
@@ -72,9 +57,9 @@ dt_status dt_decoder_embed(dt_model *model, dt_tensor *y, const dt_tensor *token
                           &state->terms, err);
 }
 
-dt_attention_args dt_decoder_attention_args(const dt_model *model, const dt_batch *dropout,
-                                            int layer, dt_philox_key *key)
+dt_attention_args dt_decoder_attention_args(const dt_block_call *c, dt_philox_key *key)
 {
+    const dt_model *model = c->model;
     const dt_decoder *state = model->state;
     dt_attention_args args = {.mask = DT_MASK_CAUSAL, .key = key};
 
@@ -86,9 +71,9 @@ dt_attention_args dt_decoder_attention_args(const dt_model *model, const dt_batc
         args.mask = DT_MASK_LENGTHS;
         args.key_lengths = state->growth.lengths;
     }
-    if (!dropout || model->config.decoder.attention_dropout == 0)
+    if (!c->dropout || model->config.decoder.attention_dropout == 0)
         return args;
-    *key = dt_model_dropout_key(dropout, layer, DT_PHILOX_DROPOUT_ATTENTION);
+    *key = dt_model_dropout_key(c->dropout, c->layer, DT_PHILOX_DROPOUT_ATTENTION);
     args.heads = model->config.decoder.heads;
     args.first_head = model->config.tensor.rank * dt_decoder_heads(&model->config);
     args.p = model->config.decoder.attention_dropout;

@@ -87,11 +87,9 @@ void dt_gpt2_take_products(dt_decoder_layout *plan, void *block, const dt_tensor
 void dt_gpt2_lay_out_behind(dt_model *model);
 
 /* --- block.c: functions of dt_decoder_parts */
-dt_status dt_gpt2_block_forward(dt_model *model, int layer, dt_tensor *y, const dt_tensor *x,
-                                const dt_tensor *w, const dt_batch *dropout, dt_error *err);
-dt_status dt_gpt2_block_products(dt_model *model, int layer, const dt_tensor *x, const dt_tensor *w,
-                                 const dt_batch *dropout, dt_error *err);
-dt_status dt_gpt2_block_backward(dt_model *model, int layer, const dt_tensor *x, const dt_tensor *w,
-                                 dt_tensor *dw, const dt_batch *dropout, dt_error *err);
+dt_status dt_gpt2_block_forward(const dt_block_call *c, dt_tensor *y, const dt_tensor *x,
+                                dt_error *err);
+dt_status dt_gpt2_block_products(const dt_block_call *c, const dt_tensor *x, dt_error *err);
+dt_status dt_gpt2_block_backward(const dt_block_call *c, const dt_tensor *x, dt_error *err);
 
 #endif

@@ -46,24 +46,35 @@ static dt_tensor newest(const dt_tensor *x, int64_t rows)
     return dt_tensor_3d(data, x->dtype, 1, rows, x->dim[2]);
 }
 
-/* norm_1 (B,T,C) -> q k v: one product, or three if keys and values go directly into the cache. */
-static dt_status make_qkv(dt_model *model, dt_llama_block *a, const dt_tensor *w, dt_error *err)
+/* q, k and v as one layer. */
+static dt_linear qkv(const dt_block_call *c)
 {
-    dt_device *device = model->device;
-    dt_tensor weight = dt_decoder_joined(w, DT_LLAMA_Q_W, DT_LLAMA_V_W);
-    dt_tensor bias = dt_decoder_joined(w, DT_LLAMA_Q_B, DT_LLAMA_V_B), keys, values;
+    return dt_linear_of(c, DT_LLAMA_Q_W, DT_LLAMA_V_W, DT_LLAMA_Q_B, DT_LLAMA_V_B, DT_LINEAR_ROWS);
+}
+
+static dt_linear out_proj(const dt_block_call *c)
+{
+    return dt_linear_of(c, DT_LLAMA_O_W, DT_LLAMA_O_W, DT_LLAMA_O_B, DT_LLAMA_O_B,
+                        DT_LINEAR_COLUMNS);
+}
+
+/* norm_1 (B,T,C) -> q k v: one product, or three if keys and values go directly into the cache. */
+static dt_status make_qkv(const dt_block_call *c, dt_llama_block *a, dt_error *err)
+{
+    dt_linear all = qkv(c);
+    dt_linear q = dt_linear_of(c, DT_LLAMA_Q_W, DT_LLAMA_Q_W, DT_LLAMA_Q_B, DT_LLAMA_Q_B, all.cut);
+    dt_linear k = dt_linear_of(c, DT_LLAMA_K_W, DT_LLAMA_K_W, DT_LLAMA_K_B, DT_LLAMA_K_B, all.cut);
+    dt_linear v = dt_linear_of(c, DT_LLAMA_V_W, DT_LLAMA_V_W, DT_LLAMA_V_B, DT_LLAMA_V_B, all.cut);
+    dt_tensor keys, values;
     dt_status st = DT_OK;
 
     if (a->keys.data == NULL)
-        return device->ops->matmul_forward(device, &a->qkv, &a->norm_1, &weight, &bias, err);
+        return dt_linear_forward(c->model, &all, &a->qkv, &a->norm_1, err);
     keys = newest(&a->keys, a->qkv.dim[1]);
     values = newest(&a->values, a->qkv.dim[1]);
-    DT_TRY(device->ops->matmul_forward(device, &a->qkv, &a->norm_1, &w[DT_LLAMA_Q_W],
-                                       &w[DT_LLAMA_Q_B], err));
-    DT_TRY(device->ops->matmul_forward(device, &keys, &a->norm_1, &w[DT_LLAMA_K_W],
-                                       &w[DT_LLAMA_K_B], err));
-    DT_TRY(device->ops->matmul_forward(device, &values, &a->norm_1, &w[DT_LLAMA_V_W],
-                                       &w[DT_LLAMA_V_B], err));
+    DT_TRY(dt_linear_forward(c->model, &q, &a->qkv, &a->norm_1, err));
+    DT_TRY(dt_linear_forward(c->model, &k, &keys, &a->norm_1, err));
+    DT_TRY(dt_linear_forward(c->model, &v, &values, &a->norm_1, err));
 out:
     return st;
 }
@@ -78,8 +89,9 @@ static dt_heads rows_of_one(dt_heads h)
 }
 
 /* Norm queries and keys, if the model does that, and rotate them. */
-static dt_status turn(dt_model *model, dt_llama_block *a, const dt_tensor *w, dt_error *err)
+static dt_status turn(const dt_block_call *c, dt_llama_block *a, dt_error *err)
 {
+    dt_model *model = c->model;
     dt_device *device = model->device;
     const dt_model_config *config = &model->config;
     dt_tensor angles = dt_llama_angles(model->state);
@@ -91,9 +103,9 @@ static dt_status turn(dt_model *model, dt_llama_block *a, const dt_tensor *w, dt
         from.k = to.k = rows_of_one(from.k);
     }
     to.k = dt_heads_last(to.k, from.k.rows);
-    DT_TRY(device->ops->rotary_forward(device, &to.q, &a->q_rstd, &from.q, &w[DT_LLAMA_Q_NORM],
+    DT_TRY(device->ops->rotary_forward(device, &to.q, &a->q_rstd, &from.q, &c->w[DT_LLAMA_Q_NORM],
                                        &angles, config->llama.norm_eps, err));
-    DT_TRY(device->ops->rotary_forward(device, &to.k, &a->k_rstd, &from.k, &w[DT_LLAMA_K_NORM],
+    DT_TRY(device->ops->rotary_forward(device, &to.k, &a->k_rstd, &from.k, &c->w[DT_LLAMA_K_NORM],
                                        &angles, config->llama.norm_eps, err));
 out:
     return st;
@@ -101,9 +113,11 @@ out:
 
 /* Append the rotated keys and the values of each sequence to the cache, and view the cache for
  * attention. */
-static dt_status keep_each(dt_qkv *views, dt_model *model, int layer, const dt_llama_block *a,
+static dt_status keep_each(dt_qkv *views, const dt_block_call *c, const dt_llama_block *a,
                            dt_error *err)
 {
+    dt_model *model = c->model;
+    int layer = c->layer;
     const dt_model_config *config = &model->config;
     int64_t A = dt_llama_q_width(config), D = config->llama.head_width,
             G = dt_llama_kv_heads(config);
@@ -118,105 +132,88 @@ out:
     return st;
 }
 
-dt_status dt_llama_attention_forward(dt_model *model, int layer, const dt_tensor *x,
-                                     const dt_tensor *w, const dt_batch *dropout, dt_error *err)
+static dt_status norm_1(const dt_block_call *c, dt_llama_block *a, const dt_tensor *x,
+                        dt_error *err)
 {
+    return c->model->device->ops->rmsnorm_forward(c->model->device, &a->norm_1, &a->norm_1_rstd, x,
+                                                  &c->w[DT_LLAMA_NORM_1],
+                                                  c->model->config.llama.norm_eps, err);
+}
+
+dt_status dt_llama_attention_forward(const dt_block_call *c, const dt_tensor *x, dt_error *err)
+{
+    dt_model *model = c->model;
     dt_device *device = model->device;
-    const dt_ops *ops = device->ops;
-    const dt_model_config *config = &model->config;
-    dt_llama_block *a = dt_llama_block_of(model, layer);
+    dt_llama_block *a = dt_llama_block_of(model, c->layer);
+    dt_linear proj = out_proj(c);
     dt_philox_key key = {0};
-    dt_attention_args args = dt_decoder_attention_args(model, dropout, layer, &key);
+    dt_attention_args args = dt_decoder_attention_args(c, &key);
     dt_status st = DT_OK;
     dt_qkv views;
 
     /* x (B,T,C) -> norm_1 (B,T,C) -> qkv (B,T,Q) -> att (B,T,A) -> mid (B,T,C) */
-    DT_TRY(ops->rmsnorm_forward(device, &a->norm_1, &a->norm_1_rstd, x, &w[DT_LLAMA_NORM_1],
-                                config->llama.norm_eps, err));
-    DT_TRY(make_qkv(model, a, w, err));
-    DT_TRY(turn(model, a, w, err));
-    views = seen(config, a);
+    DT_TRY(norm_1(c, a, x, err));
+    DT_TRY(make_qkv(c, a, err));
+    DT_TRY(turn(c, a, err));
+    views = seen(&model->config, a);
     if (((const dt_decoder *)model->state)->growth.each)
-        DT_TRY(keep_each(&views, model, layer, a, err));
-    DT_TRY(ops->attention_forward(device, &a->att, &a->lse, &views, &args, err));
-    DT_TRY(dt_decoder_project(model, &a->mid, x, &a->att, &w[DT_LLAMA_O_W], &w[DT_LLAMA_O_B],
-                              dropout, layer, DT_PHILOX_DROPOUT_RESIDUAL, err));
+        DT_TRY(keep_each(&views, c, a, err));
+    DT_TRY(device->ops->attention_forward(device, &a->att, &a->lse, &views, &args, err));
+    DT_TRY(dt_decoder_project(c, &proj, &a->mid, x, &a->att, DT_PHILOX_DROPOUT_RESIDUAL, err));
 out:
     return st;
 }
 
 /* Convert the gradients of queries and keys, as attention reads them, to those of the product's
  * output. */
-static dt_status turn_back(dt_model *model, const dt_llama_block *a, const dt_qkv *dqkv,
-                           const dt_tensor *w, dt_tensor *dw, dt_error *err)
+static dt_status turn_back(const dt_block_call *c, const dt_llama_block *a, const dt_qkv *dqkv,
+                           dt_error *err)
 {
+    dt_model *model = c->model;
     dt_device *device = model->device;
     dt_tensor angles = dt_llama_angles(model->state);
     dt_qkv from = made(&model->config, a);
     dt_status st = DT_OK;
 
-    DT_TRY(device->ops->rotary_backward(device, &dqkv->q, &dw[DT_LLAMA_Q_NORM], &dqkv->q, &from.q,
-                                        &a->q_rstd, &w[DT_LLAMA_Q_NORM], &angles, err));
-    DT_TRY(device->ops->rotary_backward(device, &dqkv->k, &dw[DT_LLAMA_K_NORM], &dqkv->k, &from.k,
-                                        &a->k_rstd, &w[DT_LLAMA_K_NORM], &angles, err));
+    DT_TRY(device->ops->rotary_backward(device, &dqkv->q, &c->dw[DT_LLAMA_Q_NORM], &dqkv->q,
+                                        &from.q, &a->q_rstd, &c->w[DT_LLAMA_Q_NORM], &angles, err));
+    DT_TRY(device->ops->rotary_backward(device, &dqkv->k, &c->dw[DT_LLAMA_K_NORM], &dqkv->k,
+                                        &from.k, &a->k_rstd, &c->w[DT_LLAMA_K_NORM], &angles, err));
 out:
     return st;
 }
 
-/* dqkv (B,T,Q) -> weights, biases, dnorm_1 (B,T,C), added to dstream */
-static dt_status qkv_backward(dt_model *model, const dt_llama_block *a, const dt_tensor *x,
-                              const dt_tensor *dqkv, const dt_tensor *w, dt_tensor *dw,
-                              dt_error *err)
+/* dstream (B,T,C) -> dproj (B,T,C) -> datt (B,T,A) -> dqkv (B,T,Q) -> dnorm_1 (B,T,C), added to dstream */
+dt_status dt_llama_attention_backward(const dt_block_call *c, const dt_tensor *x, dt_error *err)
 {
-    dt_device *device = model->device;
-    const dt_ops *ops = device->ops;
-    dt_decoder *state = model->state;
-    dt_tensor weight = dt_decoder_joined(w, DT_LLAMA_Q_W, DT_LLAMA_V_W);
-    dt_tensor dweight = dt_decoder_joined(dw, DT_LLAMA_Q_W, DT_LLAMA_V_W);
-    dt_tensor dbias = dt_decoder_joined(dw, DT_LLAMA_Q_B, DT_LLAMA_V_B);
-    dt_tensor norm_1 = a->norm_1, rstd = a->norm_1_rstd;
-    dt_status st = DT_OK;
-
-    if (model->config.recompute != DT_RECOMPUTE_NONE) /* recompute the norm into dnarrow */
-        DT_TRY(ops->rmsnorm_forward(device, &norm_1, &rstd, x, &w[DT_LLAMA_NORM_1],
-                                    model->config.llama.norm_eps, err));
-    DT_TRY(ops->matmul_backward_weight(device, &dweight, &dbias, dqkv, &norm_1, err));
-    DT_TRY(dt_decoder_input_grad(model, &state->dnarrow, dqkv, &weight, err));
-    DT_TRY(ops->rmsnorm_backward(device, &state->dstream, &dw[DT_LLAMA_NORM_1], &state->dnarrow, x,
-                                 &a->norm_1_rstd, &w[DT_LLAMA_NORM_1], err));
-out:
-    return st;
-}
-
-/* dstream (B,T,C) -> dproj (B,T,C) -> datt (B,T,A) -> dqkv (B,T,Q) */
-dt_status dt_llama_attention_backward(dt_model *model, int layer, const dt_tensor *x,
-                                      const dt_tensor *w, dt_tensor *dw, const dt_batch *dropout,
-                                      dt_error *err)
-{
+    dt_model *model = c->model;
     dt_device *device = model->device;
     const dt_ops *ops = device->ops;
     const dt_model_config *config = &model->config;
     dt_decoder *state = model->state;
-    dt_llama_block *a = dt_llama_block_of(model, layer);
+    dt_llama_block *a = dt_llama_block_of(model, c->layer);
+    dt_linear all = qkv(c), proj = out_proj(c);
     dt_tensor datt = state->dnarrow, dqkv = state->wide, dproj;
     dt_philox_key key = {0};
-    dt_attention_args args = dt_decoder_attention_args(model, dropout, layer, &key);
+    dt_attention_args args = dt_decoder_attention_args(c, &key);
     dt_qkv views = seen(config, a), dviews;
     dt_status st = DT_OK;
 
     datt.dim[2] = dt_llama_q_width(config);
     dqkv.dim[2] = dt_llama_qkv_width(config);
     dviews = views_of(config, &dqkv, &dqkv);
-    DT_TRY(dt_decoder_project_grad(model, &dproj, dropout, layer, DT_PHILOX_DROPOUT_RESIDUAL, err));
-    DT_TRY(ops->matmul_backward_weight(device, &dw[DT_LLAMA_O_W], &dw[DT_LLAMA_O_B], &dproj,
-                                       &a->att, err));
-    DT_TRY(ops->matmul_backward_input(device, &datt, &dproj, &w[DT_LLAMA_O_W], err));
+    DT_TRY(dt_decoder_project_grad(c, &dproj, DT_PHILOX_DROPOUT_RESIDUAL, err));
+    DT_TRY(dt_linear_backward(model, &proj, &datt, &dproj, &a->att, err));
     if (config->recompute == DT_RECOMPUTE_SELECTIVE && config->llama.qk_norm)
         /* a later block has overwritten the rotated queries and keys */
-        DT_TRY(turn(model, a, w, err));
+        DT_TRY(turn(c, a, err));
     DT_TRY(ops->attention_backward(device, &dviews, &datt, &views, &a->att, &a->lse, &args, err));
-    DT_TRY(turn_back(model, a, &dviews, w, dw, err));
-    DT_TRY(qkv_backward(model, a, x, &dqkv, w, dw, err));
+    DT_TRY(turn_back(c, a, &dviews, err));
+    if (config->recompute != DT_RECOMPUTE_NONE) /* into dnarrow */
+        DT_TRY(norm_1(c, a, x, err));
+    DT_TRY(dt_linear_backward(model, &all, &state->dnarrow, &dqkv, &a->norm_1, err));
+    DT_TRY(ops->rmsnorm_backward(device, &state->dstream, &c->dw[DT_LLAMA_NORM_1], &state->dnarrow,
+                                 x, &a->norm_1_rstd, &c->w[DT_LLAMA_NORM_1], err));
 out:
     return st;
 }

@@ -95,22 +95,16 @@ void dt_llama_share_norms(dt_decoder_layout *plan, const dt_decoder *state, void
 void dt_llama_take_products(dt_decoder_layout *plan, void *block, const dt_tensor *stream);
 void dt_llama_lay_out_behind(dt_model *model);
 
-/* --- attention.c; w, dw: the block's, in the order of dt_llama_block_param */
+/* --- attention.c */
 /* Computes the block's mid. */
-dt_status dt_llama_attention_forward(dt_model *model, int layer, const dt_tensor *x,
-                                     const dt_tensor *w, const dt_batch *dropout, dt_error *err);
+dt_status dt_llama_attention_forward(const dt_block_call *c, const dt_tensor *x, dt_error *err);
 /* Turns state->dstream from the gradient of mid into the gradient of x. */
-dt_status dt_llama_attention_backward(dt_model *model, int layer, const dt_tensor *x,
-                                      const dt_tensor *w, dt_tensor *dw, const dt_batch *dropout,
-                                      dt_error *err);
+dt_status dt_llama_attention_backward(const dt_block_call *c, const dt_tensor *x, dt_error *err);
 
 /* --- block.c: functions of dt_decoder_parts */
-dt_status dt_llama_block_forward(dt_model *model, int layer, dt_tensor *y, const dt_tensor *x,
-                                 const dt_tensor *w, const dt_batch *dropout, dt_error *err);
-dt_status dt_llama_block_products(dt_model *model, int layer, const dt_tensor *x,
-                                  const dt_tensor *w, const dt_batch *dropout, dt_error *err);
-dt_status dt_llama_block_backward(dt_model *model, int layer, const dt_tensor *x,
-                                  const dt_tensor *w, dt_tensor *dw, const dt_batch *dropout,
-                                  dt_error *err);
+dt_status dt_llama_block_forward(const dt_block_call *c, dt_tensor *y, const dt_tensor *x,
+                                 dt_error *err);
+dt_status dt_llama_block_products(const dt_block_call *c, const dt_tensor *x, dt_error *err);
+dt_status dt_llama_block_backward(const dt_block_call *c, const dt_tensor *x, dt_error *err);
 
 #endif

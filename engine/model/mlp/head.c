@@ -9,13 +9,11 @@ static bool has_classes(const dt_model *model)
 
 dt_status dt_mlp_head_forward(dt_model *model, dt_error *err)
 {
-    dt_device *device = model->device;
     dt_mlp_state *state = model->state;
-    dt_tensor w = dt_model_weight(model, 0, DT_MLP_W), b = dt_model_weight(model, 0, DT_MLP_B);
+    dt_linear linear = dt_mlp_linear(model, 0, false);
 
-    return device->ops->matmul_forward(device, &state->outputs,
-                                       dt_mlp_input_of(state, (int)model->config.mlp.layers), &w,
-                                       &b, err);
+    return dt_linear_forward(model, &linear, &state->outputs,
+                             dt_mlp_input_of(state, (int)model->config.mlp.layers), err);
 }
 
 /* Replaces the outputs by their gradient. */
@@ -37,17 +35,13 @@ static dt_status loss_backward(dt_model *model, const dt_tensor *targets, const 
 dt_status dt_mlp_head_train(dt_model *model, const dt_tensor *targets, const double *loss_scale,
                             dt_error *err)
 {
-    dt_device *device = model->device;
     dt_mlp_state *state = model->state;
-    dt_tensor w = dt_model_weight(model, 0, DT_MLP_W);
-    dt_tensor dw = dt_model_grad(model, 0, DT_MLP_W), db = dt_model_grad(model, 0, DT_MLP_B);
+    dt_linear linear = dt_mlp_linear(model, 0, true);
     dt_status st = DT_OK;
 
     DT_TRY(loss_backward(model, targets, loss_scale, err));
-    DT_TRY(device->ops->matmul_backward_weight(
-        device, &dw, &db, &state->outputs, dt_mlp_input_of(state, (int)model->config.mlp.layers),
-        err));
-    DT_TRY(device->ops->matmul_backward_input(device, &state->dout, &state->outputs, &w, err));
+    DT_TRY(dt_linear_backward(model, &linear, &state->dout, &state->outputs,
+                              dt_mlp_input_of(state, (int)model->config.mlp.layers), err));
 out:
     return st;
 }

@@ -12,7 +12,7 @@
 #ifndef DT_ENGINE_MODEL_MLP_INT_H
 #define DT_ENGINE_MODEL_MLP_INT_H
 
-#include "engine/model/kind.h"
+#include "engine/model/linear.h"
 #include "engine/ops/ops.h"
 
 typedef struct dt_mlp_layer {
@@ -40,7 +40,10 @@ size_t dt_mlp_activation_bytes(const dt_model_kind *kind, const dt_model_config 
 /* Point the state's tensors into the arena for a pass over B rows. */
 void dt_mlp_lay_out(dt_model *model, int64_t B, bool backward);
 
-/* --- block.c; these functions do not read the batch */
+/* --- block.c */
+/* The linear layer of a unit; backward: with its gradients. */
+dt_linear dt_mlp_linear(const dt_model *model, int unit, bool backward);
+/* these functions do not read the batch */
 dt_status dt_mlp_layer_forward(dt_model *model, int layer, const dt_batch *batch, dt_error *err);
 /* Turns state->dout from the gradient of the layer's output into that of its input. */
 dt_status dt_mlp_layer_backward(dt_model *model, int layer, const dt_batch *batch, dt_error *err);

@@ -1,5 +1,4 @@
 /* attention: computes self attention, and the decoder's cross attention to the encoder. */
-#include "engine/model/decoder/decoder.h"
 #include "engine/model/transformer/model_int.h"
 #include "recipes/architecture/decoder.h"
 
@@ -60,34 +59,38 @@ static dt_tensor read_gradient(const dt_transformer_call *c, int64_t columns)
     return dt_transformer_scratch(c->model, c->side, state->dread, columns);
 }
 
-/* For y = x w^T + b: gradients of weight and bias, then dx, which must not overwrite dy. With a w divided by
- * columns dx is this rank's columns, with one divided by rows its term of a sum. */
-static dt_status linear_backward(dt_model *model, dt_tensor *dx, dt_tensor *dw, dt_tensor *db,
-                                 const dt_tensor *dy, const dt_tensor *x, const dt_tensor *w,
-                                 dt_error *err)
-{
-    const dt_ops *ops = model->device->ops;
-    dt_status st = DT_OK;
+/* --- linear layers of a block */
 
-    DT_TRY(ops->matmul_backward_weight(model->device, dw, db, dy, x, err));
-    DT_TRY(ops->matmul_backward_input(model->device, dx, dy, w, err));
-out:
-    return st;
+static dt_linear qkv(dt_transformer_call *c)
+{
+    return dt_transformer_linear(c, DT_TRANSFORMER_Q_W, DT_TRANSFORMER_V_W, DT_TRANSFORMER_Q_B,
+                                 DT_TRANSFORMER_V_B, DT_LINEAR_ROWS);
 }
 
-/* The same with the sum of dx, for a w divided by rows. */
-static dt_status summed_backward(dt_model *model, dt_tensor *dx, dt_tensor *dw, dt_tensor *db,
-                                 const dt_tensor *dy, const dt_tensor *x, const dt_tensor *w,
-                                 dt_error *err)
+static dt_linear out_proj(dt_transformer_call *c)
 {
-    const dt_transformer_state *state = model->state;
-    dt_tensor term = dt_layer_term(model, dx, &state->terms);
-    dt_status st = DT_OK;
+    return dt_transformer_linear(c, DT_TRANSFORMER_OUT_W, DT_TRANSFORMER_OUT_W,
+                                 DT_TRANSFORMER_OUT_B, DT_TRANSFORMER_OUT_B, DT_LINEAR_COLUMNS);
+}
 
-    DT_TRY(linear_backward(model, &term, dw, db, dy, x, w, err));
-    DT_TRY(dt_layer_sum(model, dx, &term, err));
-out:
-    return st;
+static dt_linear cross_q(dt_transformer_call *c)
+{
+    return dt_transformer_linear(c, DT_TRANSFORMER_CROSS_Q_W, DT_TRANSFORMER_CROSS_Q_W,
+                                 DT_TRANSFORMER_CROSS_Q_B, DT_TRANSFORMER_CROSS_Q_B,
+                                 DT_LINEAR_ROWS);
+}
+
+static dt_linear cross_kv(dt_transformer_call *c, dt_linear_cut cut)
+{
+    return dt_transformer_linear(c, DT_TRANSFORMER_CROSS_K_W, DT_TRANSFORMER_CROSS_V_W,
+                                 DT_TRANSFORMER_CROSS_K_B, DT_TRANSFORMER_CROSS_V_B, cut);
+}
+
+static dt_linear cross_out(dt_transformer_call *c)
+{
+    return dt_transformer_linear(c, DT_TRANSFORMER_CROSS_OUT_W, DT_TRANSFORMER_CROSS_OUT_W,
+                                 DT_TRANSFORMER_CROSS_OUT_B, DT_TRANSFORMER_CROSS_OUT_B,
+                                 DT_LINEAR_COLUMNS);
 }
 
 /* --- self attention */
@@ -99,20 +102,17 @@ dt_status dt_transformer_attention_forward(dt_transformer_call *c, dt_tensor *y,
     dt_device *device = c->model->device;
     const dt_ops *ops = device->ops;
     dt_transformer_block *a = c->block;
-    dt_tensor w = dt_decoder_joined(c->w, DT_TRANSFORMER_Q_W, DT_TRANSFORMER_V_W);
-    dt_tensor b = dt_decoder_joined(c->w, DT_TRANSFORMER_Q_B, DT_TRANSFORMER_V_B);
-    const dt_transformer_state *state = c->model->state;
+    dt_linear in = qkv(c), proj = out_proj(c);
     dt_qkv views = dt_qkv_packed(&a->qkv, dt_decoder_heads(&c->model->config));
     dt_philox_key key = {0};
     dt_attention_args args = args_of(c, false, &key);
     dt_status st = DT_OK;
 
-    DT_TRY(ops->matmul_forward(device, &a->qkv, x, &w, &b, err));
+    DT_TRY(dt_linear_forward(c->model, &in, &a->qkv, x, err));
     if (grows(c))
         DT_TRY(dt_transformer_grow(c, &views, err));
     DT_TRY(ops->attention_forward(device, &a->att, &a->lse, &views, &args, err));
-    DT_TRY(dt_layer_project(c->model, y, &a->att, &c->w[DT_TRANSFORMER_OUT_W],
-                            &c->w[DT_TRANSFORMER_OUT_B], &state->terms, err));
+    DT_TRY(dt_linear_forward(c->model, &proj, y, &a->att, err));
 out:
     return st;
 }
@@ -127,21 +127,17 @@ dt_status dt_transformer_attention_backward(dt_transformer_call *c, const dt_ten
     int64_t A = dt_transformer_attended(&c->model->config), C = c->model->config.decoder.embed;
     dt_tensor dqkv = dt_transformer_scratch(c->model, c->side, state->wide, 3 * A);
     dt_tensor datt = read_gradient(c, A), dx = read_gradient(c, C);
-    dt_tensor w = dt_decoder_joined(c->w, DT_TRANSFORMER_Q_W, DT_TRANSFORMER_V_W);
-    dt_tensor dw = dt_decoder_joined(c->dw, DT_TRANSFORMER_Q_W, DT_TRANSFORMER_V_W);
-    dt_tensor db = dt_decoder_joined(c->dw, DT_TRANSFORMER_Q_B, DT_TRANSFORMER_V_B);
+    dt_linear in = qkv(c), proj = out_proj(c);
     dt_qkv views = dt_qkv_packed(&a->qkv, heads), dviews = dt_qkv_packed(&dqkv, heads);
     dt_philox_key key = {0};
     dt_attention_args args = args_of(c, false, &key);
     dt_device *device = c->model->device;
     dt_status st = DT_OK;
 
-    DT_TRY(linear_backward(c->model, &datt, &c->dw[DT_TRANSFORMER_OUT_W],
-                           &c->dw[DT_TRANSFORMER_OUT_B], dy, &a->att, &c->w[DT_TRANSFORMER_OUT_W],
-                           err));
+    DT_TRY(dt_linear_backward(c->model, &proj, &datt, dy, &a->att, err));
     DT_TRY(device->ops->attention_backward(device, &dviews, &datt, &views, &a->att, &a->lse, &args,
                                            err));
-    DT_TRY(summed_backward(c->model, &dx, &dw, &db, &dqkv, x, &w, err));
+    DT_TRY(dt_linear_backward(c->model, &in, &dx, &dqkv, x, err));
 out:
     return st;
 }
@@ -155,25 +151,21 @@ dt_status dt_transformer_cross_forward(dt_transformer_call *c, dt_tensor *y, con
     dt_device *device = c->model->device;
     const dt_ops *ops = device->ops;
     dt_transformer_block *a = c->block;
-    dt_tensor w = dt_decoder_joined(c->w, DT_TRANSFORMER_CROSS_K_W, DT_TRANSFORMER_CROSS_V_W);
-    dt_tensor b = dt_decoder_joined(c->w, DT_TRANSFORMER_CROSS_K_B, DT_TRANSFORMER_CROSS_V_B);
-    const dt_transformer_state *state = c->model->state;
+    dt_linear q = cross_q(c), kv = cross_kv(c, DT_LINEAR_ROWS), proj = cross_out(c);
     dt_qkv views = cross_views(c->model, &a->cross_q, &a->cross_kv);
     dt_tensor att = a->cross_att;
     dt_philox_key key = {0};
     dt_attention_args args = args_of(c, true, &key);
     dt_status st = DT_OK;
 
-    DT_TRY(ops->matmul_forward(device, &a->cross_q, x, &c->w[DT_TRANSFORMER_CROSS_Q_W],
-                               &c->w[DT_TRANSFORMER_CROSS_Q_B], err));
+    DT_TRY(dt_linear_forward(c->model, &q, &a->cross_q, x, err));
     if (grows(c))
         dt_transformer_view_sources(c, &views, &att);
     else
-        DT_TRY(ops->matmul_forward(device, &a->cross_kv, dt_transformer_encoded(c->model), &w, &b,
-                                   err));
+        DT_TRY(
+            dt_linear_forward(c->model, &kv, &a->cross_kv, dt_transformer_encoded(c->model), err));
     DT_TRY(ops->attention_forward(device, &att, &a->cross_lse, &views, &args, err));
-    DT_TRY(dt_layer_project(c->model, y, &a->cross_att, &c->w[DT_TRANSFORMER_CROSS_OUT_W],
-                            &c->w[DT_TRANSFORMER_CROSS_OUT_B], &state->terms, err));
+    DT_TRY(dt_linear_forward(c->model, &proj, y, &a->cross_att, err));
 out:
     return st;
 }
@@ -184,9 +176,7 @@ static dt_status keys_backward(dt_transformer_call *c, const dt_tensor *dkv, dt_
 {
     dt_transformer_state *state = c->model->state;
     dt_device *device = c->model->device;
-    dt_tensor w = dt_decoder_joined(c->w, DT_TRANSFORMER_CROSS_K_W, DT_TRANSFORMER_CROSS_V_W);
-    dt_tensor dw = dt_decoder_joined(c->dw, DT_TRANSFORMER_CROSS_K_W, DT_TRANSFORMER_CROSS_V_W);
-    dt_tensor db = dt_decoder_joined(c->dw, DT_TRANSFORMER_CROSS_K_B, DT_TRANSFORMER_CROSS_V_B);
+    dt_linear kv = cross_kv(c, DT_LINEAR_WHOLE); /* its sums over ranks are below */
     bool first = c->layer == c->side->layers - 1;
     dt_tensor part = dt_transformer_scratch(c->model, &state->encoder, state->dpart,
                                             c->model->config.decoder.embed);
@@ -194,8 +184,8 @@ static dt_status keys_backward(dt_transformer_call *c, const dt_tensor *dkv, dt_
     dt_tensor sum = dt_layer_term(c->model, &state->dencoded, &state->dencoded_terms);
     dt_status st = DT_OK;
 
-    DT_TRY(linear_backward(c->model, first ? &sum : &term, &dw, &db, dkv,
-                           dt_transformer_encoded(c->model), &w, err));
+    DT_TRY(dt_linear_backward(c->model, &kv, first ? &sum : &term, dkv,
+                              dt_transformer_encoded(c->model), err));
     if (!first)
         DT_TRY(device->ops->residual_forward(device, &sum, &sum, &term, err));
     if (c->layer == 0)
@@ -216,20 +206,17 @@ dt_status dt_transformer_cross_backward(dt_transformer_call *c, const dt_tensor 
     dt_qkv views = cross_views(c->model, &a->cross_q, &a->cross_kv), dviews;
     dt_philox_key key = {0};
     dt_attention_args args = args_of(c, true, &key);
+    dt_linear q = cross_q(c), proj = cross_out(c);
     dt_device *device = c->model->device;
     dt_status st = DT_OK;
 
     dkv = dt_transformer_scratch(c->model, &state->encoder,
                                  (unsigned char *)state->wide + state->wide_gap, 2 * A);
     dviews = cross_views(c->model, &dq, &dkv);
-    DT_TRY(linear_backward(c->model, &datt, &c->dw[DT_TRANSFORMER_CROSS_OUT_W],
-                           &c->dw[DT_TRANSFORMER_CROSS_OUT_B], dy, &a->cross_att,
-                           &c->w[DT_TRANSFORMER_CROSS_OUT_W], err));
+    DT_TRY(dt_linear_backward(c->model, &proj, &datt, dy, &a->cross_att, err));
     DT_TRY(device->ops->attention_backward(device, &dviews, &datt, &views, &a->cross_att,
                                            &a->cross_lse, &args, err));
-    DT_TRY(summed_backward(c->model, &dx, &c->dw[DT_TRANSFORMER_CROSS_Q_W],
-                           &c->dw[DT_TRANSFORMER_CROSS_Q_B], &dq, x,
-                           &c->w[DT_TRANSFORMER_CROSS_Q_W], err));
+    DT_TRY(dt_linear_backward(c->model, &q, &dx, &dq, x, err));
     DT_TRY(keys_backward(c, &dkv, err));
 out:
     return st;

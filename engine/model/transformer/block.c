@@ -12,6 +12,7 @@ static void call_of(dt_transformer_call *c, dt_model *model, int layer, bool bac
     c->layer = layer - c->side->first_layer;
     c->block = &c->side->blocks[c->layer];
     c->dropout = dropout;
+    c->backward = backward;
     for (int i = 0; i < DT_TRANSFORMER_BLOCK_PARAMS; i++) {
         c->w[i] = dt_transformer_weight(model, layer + 1, i);
         if (backward)

@@ -24,7 +24,7 @@
  *            encoder's final norm and the embedding of the previous tokens run between the two
  * Encoded    every decoder block reads it; their gradients of it are summed in one buffer, the last
  *            block's first. Tensor ranks sum this buffer once, after the first block
- * Sums       layer.c sums over tensor ranks what a branch adds to the stream and the gradient of its input
+ * Sums       linear layers sum over tensor ranks what a branch adds to the stream and the gradient of its input
  * Padding    a query at a padded position computes a finite value that is never used: its gradient is 0
  * Dropout    after both embeddings, after every branch, and on attention's probabilities. Masks use layer
  *            number l in the encoder and layers + l in the decoder
@@ -43,7 +43,7 @@
 #define DT_ENGINE_MODEL_TRANSFORMER_INT_H
 
 #include "engine/device/memory_layout.h"
-#include "engine/model/kind.h"
+#include "engine/model/linear.h"
 #include "engine/ops/ops.h"
 #include "recipes/architecture/tokens.h"
 #include "recipes/architecture/translations.h"
@@ -144,6 +144,7 @@ typedef struct dt_transformer_call {
     dt_transformer_block *block;
     int layer;               /* index of the block within the side */
     const dt_batch *dropout; /* batch whose key masks are drawn from; NULL: no dropout */
+    bool backward;           /* dw is set */
     dt_tensor w[DT_TRANSFORMER_BLOCK_PARAMS], dw[DT_TRANSFORMER_BLOCK_PARAMS];
 } dt_transformer_call;
 
@@ -162,6 +163,9 @@ static inline const dt_tensor *dt_transformer_end_of(const dt_model *model,
 /* --- params.c: by the enums; data is NULL if the config omits the parameter */
 dt_tensor dt_transformer_weight(const dt_model *model, int unit, int which);
 dt_tensor dt_transformer_grad(const dt_model *model, int unit, int which);
+/* A linear layer of the block, as dt_linear_of. */
+dt_linear dt_transformer_linear(dt_transformer_call *c, int w_first, int w_last, int b_first,
+                                int b_last, dt_linear_cut cut);
 
 /* --- memory.c */
 size_t dt_transformer_activation_bytes(const dt_model_kind *kind, const dt_model_config *config);

@@ -21,3 +21,17 @@ dt_tensor dt_transformer_grad(const dt_model *model, int unit, int which)
 {
     return view(model, unit, which, DT_F32, dt_model_grad);
 }
+
+dt_linear dt_transformer_linear(dt_transformer_call *c, int w_first, int w_last, int b_first,
+                                int b_last, dt_linear_cut cut)
+{
+    const dt_transformer_state *state = c->model->state;
+    dt_block_call block = {.model = c->model,
+                           .layer = c->side->first_layer + c->layer,
+                           .w = c->w,
+                           .dw = c->backward ? c->dw : NULL,
+                           .dropout = c->dropout,
+                           .terms = &state->terms};
+
+    return dt_linear_of(&block, w_first, w_last, b_first, b_last, cut);
+}

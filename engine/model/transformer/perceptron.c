@@ -10,23 +10,33 @@ static dt_tensor inside(const dt_transformer_call *c)
                                   dt_transformer_ffn(&c->model->config));
 }
 
+static dt_linear fc1(dt_transformer_call *c)
+{
+    return dt_transformer_linear(c, DT_TRANSFORMER_FC_W, DT_TRANSFORMER_FC_W, DT_TRANSFORMER_FC_B,
+                                 DT_TRANSFORMER_FC_B, DT_LINEAR_ROWS);
+}
+
+static dt_linear fc2(dt_transformer_call *c)
+{
+    return dt_transformer_linear(c, DT_TRANSFORMER_PROJ_W, DT_TRANSFORMER_PROJ_W,
+                                 DT_TRANSFORMER_PROJ_B, DT_TRANSFORMER_PROJ_B, DT_LINEAR_COLUMNS);
+}
+
 /* x (B,rows,C) -> fc (B,rows,F) -> activation (B,rows,F) -> y (B,rows,C) */
 dt_status dt_transformer_perceptron_forward(dt_transformer_call *c, dt_tensor *y,
                                             const dt_tensor *x, dt_error *err)
 {
-    const dt_transformer_state *state = c->model->state;
+    dt_linear in = fc1(c), proj = fc2(c);
     dt_device *device = c->model->device;
     dt_tensor active = inside(c);
     dt_status st = DT_OK;
 
-    DT_TRY(device->ops->matmul_forward(device, &c->block->fc, x, &c->w[DT_TRANSFORMER_FC_W],
-                                       &c->w[DT_TRANSFORMER_FC_B], err));
+    DT_TRY(dt_linear_forward(c->model, &in, &c->block->fc, x, err));
     if (y == NULL)
         return DT_OK;
     DT_TRY(device->ops->activation_forward(device, &active, &c->block->fc,
                                            c->model->config.transformer.activation, err));
-    DT_TRY(dt_layer_project(c->model, y, &active, &c->w[DT_TRANSFORMER_PROJ_W],
-                            &c->w[DT_TRANSFORMER_PROJ_B], &state->terms, err));
+    DT_TRY(dt_linear_forward(c->model, &proj, y, &active, err));
 out:
     return st;
 }
@@ -38,20 +48,16 @@ dt_status dt_transformer_perceptron_backward(dt_transformer_call *c, const dt_te
     dt_activation_kind kind = c->model->config.transformer.activation;
     dt_device *device = c->model->device;
     const dt_ops *ops = device->ops;
+    dt_linear in = fc1(c), proj = fc2(c);
     dt_tensor active = inside(c), dfc = inside(c);
     dt_tensor dx =
         dt_transformer_scratch(c->model, c->side, state->dread, c->model->config.decoder.embed);
     dt_status st = DT_OK;
 
     DT_TRY(ops->activation_forward(device, &active, &c->block->fc, kind, err));
-    DT_TRY(ops->matmul_backward_weight(device, &c->dw[DT_TRANSFORMER_PROJ_W],
-                                       &c->dw[DT_TRANSFORMER_PROJ_B], dy, &active, err));
-    DT_TRY(ops->matmul_backward_input(device, &dfc, dy, &c->w[DT_TRANSFORMER_PROJ_W], err));
+    DT_TRY(dt_linear_backward(c->model, &proj, &dfc, dy, &active, err));
     DT_TRY(ops->activation_backward(device, &dfc, &dfc, &c->block->fc, kind, err));
-    DT_TRY(ops->matmul_backward_weight(device, &c->dw[DT_TRANSFORMER_FC_W],
-                                       &c->dw[DT_TRANSFORMER_FC_B], &dfc, x, err));
-    DT_TRY(
-        dt_layer_input_grad(c->model, &dx, &dfc, &c->w[DT_TRANSFORMER_FC_W], &state->terms, err));
+    DT_TRY(dt_linear_backward(c->model, &in, &dx, &dfc, x, err));
 out:
     return st;
 }

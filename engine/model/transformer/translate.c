@@ -1,6 +1,5 @@
 /* translate: extends translations of several sentences by one token at a time, each with several
  * hypotheses. */
-#include "engine/model/decoder/decoder.h"
 #include "engine/model/transformer/model_int.h"
 
 /* Cache the keys and values of the source for a block of the decoder. */
@@ -9,16 +8,17 @@ static dt_status keep_source(dt_model *model, int layer, dt_error *err)
     const dt_transformer_state *state = model->state;
     int unit = state->decoder.first_layer + layer + 1;
     dt_tensor params[DT_TRANSFORMER_BLOCK_PARAMS] = {0},
-              kv = dt_transformer_kept_source(model, layer, state->growth.sentence), w, b;
+              kv = dt_transformer_kept_source(model, layer, state->growth.sentence);
+    dt_block_call block = {.model = model, .layer = unit - 1, .w = params};
+    dt_linear linear;
     dt_status st = DT_OK;
 
     DT_TRY(dt_model_before_unit(model, unit, false, err));
     for (int i = DT_TRANSFORMER_CROSS_K_W; i <= DT_TRANSFORMER_CROSS_V_B; i++)
         params[i] = dt_transformer_weight(model, unit, i);
-    w = dt_decoder_joined(params, DT_TRANSFORMER_CROSS_K_W, DT_TRANSFORMER_CROSS_V_W);
-    b = dt_decoder_joined(params, DT_TRANSFORMER_CROSS_K_B, DT_TRANSFORMER_CROSS_V_B);
-    DT_TRY(model->device->ops->matmul_forward(model->device, &kv, dt_transformer_encoded(model), &w,
-                                              &b, err));
+    linear = dt_linear_of(&block, DT_TRANSFORMER_CROSS_K_W, DT_TRANSFORMER_CROSS_V_W,
+                          DT_TRANSFORMER_CROSS_K_B, DT_TRANSFORMER_CROSS_V_B, DT_LINEAR_ROWS);
+    DT_TRY(dt_linear_forward(model, &linear, &kv, dt_transformer_encoded(model), err));
     DT_TRY(dt_model_after_unit(model, unit, false, err));
 out:
     return st;

@@ -1,0 +1,80 @@
+/* linear: computes y = x w^T + b and its gradients. Every product of a kind with a weight is one of these calls, so
+ * that whatever concerns all weights of a model is written in linear.c alone, and in no kind.
+ *
+ * Frozen     a parameter that is not trained has no gradient (dw or db without data): backward then computes only
+ *            the other gradients
+ * Ranks      a weight that tensor ranks divide by rows makes a rank's columns of y; dx is a sum over the ranks. One
+ *            that they divide by columns makes a sum; dx is a rank's columns. Without such ranks nothing is summed
+ * Fused      a device may add y to another tensor, or apply GELU, in the same op; dt_linear_fuses_* say whether
+ * Copies     a copy of w in another form (packed for a processor, 8-bit with scales) is a member next to w, set by
+ *            dt_linear_of, and read by the three functions of linear.c that call a product
+ * Adapter    of low rank: its A and B, scale and mask key are members too, set by dt_linear_of from the unit's
+ *            parameters and `block->dropout`. dt_linear_forward adds its term before it sums over ranks,
+ *            dt_linear_backward its gradients and its term of dx; dt_linear_fuses_* are then false
+ * N rows, I and O columns of x and y
+ * Ownership  everything is borrowed
+ * Threads    the model's
+ */
+#ifndef DT_ENGINE_MODEL_LINEAR_H
+#define DT_ENGINE_MODEL_LINEAR_H
+
+#include "engine/model/kind.h"
+
+/* How the tensor ranks divide w (recipes/architecture/division.h). */
+typedef enum dt_linear_cut {
+    DT_LINEAR_WHOLE, /* each has all of it; or the caller sums */
+    DT_LINEAR_ROWS,
+    DT_LINEAR_COLUMNS /* one rank alone adds b */
+} dt_linear_cut;
+
+typedef struct dt_linear {
+    dt_tensor w;            /* act (O,I): what this rank holds */
+    dt_tensor b;            /* act (O); no data: none */
+    dt_tensor dw, db;       /* F32, like w and b; no data: frozen, or a pass without backward */
+    dt_linear_cut cut;      /* how ranks divide w */
+    const dt_tensor *terms; /* with a cut: F32 memory for a rank's terms (dt_layer_term) */
+} dt_linear;
+
+/* A block in a pass. */
+typedef struct dt_block_call {
+    dt_model *model;
+    int layer; /* the block's number; its unit is layer + 1 */
+    const dt_tensor
+        *w;        /* its weights, in the order of the kind's enum; no data: the config omits it */
+    dt_tensor *dw; /* F32: gradients, likewise; no data also if frozen. NULL in a forward pass */
+    const dt_batch *dropout; /* where masks are drawn from; NULL: no dropout */
+    const dt_tensor *terms;  /* dt_linear.terms */
+} dt_block_call;
+
+/* Parameters w_first .. w_last of the block, joined to one weight (dt_param_shape), with biases b_first .. b_last. */
+dt_linear dt_linear_of(const dt_block_call *block, int w_first, int w_last, int b_first, int b_last,
+                       dt_linear_cut cut);
+
+/* The tensors of parameters first .. last, which are joined, as one with all their rows. No data if the first has none. */
+dt_tensor dt_linear_joined(const dt_tensor *params, int first, int last);
+
+/* y = x w^T + b.   y act or F32 (N,O)  x act (N,I) */
+dt_status dt_linear_forward(dt_model *model, const dt_linear *linear, dt_tensor *y,
+                            const dt_tensor *x, dt_error *err);
+/* Gradients of w and b, which accumulate; then dx = dy w, unless dx is NULL. dx may be the memory of x, not of dy. */
+dt_status dt_linear_backward(dt_model *model, const dt_linear *linear, dt_tensor *dx,
+                             const dt_tensor *dy, const dt_tensor *x, dt_error *err);
+
+/* --- with another op in the same call; cut must not be columns with ranks */
+
+/* Whether one op computes y = onto + x w^T + b; y must not be onto. */
+bool dt_linear_fuses_sum(const dt_model *model);
+dt_status dt_linear_forward_onto(dt_model *model, const dt_linear *linear, dt_tensor *y,
+                                 const dt_tensor *onto, const dt_tensor *x, dt_error *err);
+/* Whether one op computes pre = x w^T + b and y = GELU(pre). */
+bool dt_linear_fuses_gelu(const dt_model *model);
+dt_status dt_linear_forward_gelu(dt_model *model, const dt_linear *linear, dt_tensor *y,
+                                 dt_tensor *pre, const dt_tensor *x, dt_error *err);
+/* Like dt_linear_backward for the x = activation(pre) of a layer before: dpre (N,I) is the gradient of pre. It may be
+ * the memory of x. */
+dt_status dt_linear_backward_activated(dt_model *model, const dt_linear *linear, dt_tensor *dpre,
+                                       const dt_tensor *dy, const dt_tensor *x,
+                                       const dt_tensor *pre, dt_activation_kind activation,
+                                       dt_error *err);
+
+#endif
