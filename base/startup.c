@@ -6,12 +6,17 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/exit.h"
 
 #define STACK_LEAST ((rlim_t)128 << 10)
 #define STACK_USUAL ((rlim_t)8 << 20)
+/* close_range, of Linux 5.9, and its flag, of 5.11; older headers lack them. */
+#define CLOSE_RANGE         436
+#define CLOSE_RANGE_ON_EXEC 4U
+#define DESCRIPTORS_MOST    65536
 
 static bool is_ignored(int number)
 {
@@ -74,6 +79,38 @@ static void ensure_stack(void)
         (void)written;
         _exit(DT_EXIT_SYSTEM);
     }
+}
+
+/* Returns the number after the highest that a descriptor can have, for kernels without close_range. */
+static int descriptors_end(void)
+{
+    struct rlimit limit;
+
+    return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < DESCRIPTORS_MOST
+               ? (int)limit.rlim_cur
+               : DESCRIPTORS_MOST;
+}
+
+void dt_startup_close_on_exec(void)
+{
+    int end;
+
+    if (syscall(CLOSE_RANGE, STDERR_FILENO + 1, ~0U, CLOSE_RANGE_ON_EXEC) == 0)
+        return;
+    end = descriptors_end();
+    for (int fd = STDERR_FILENO + 1; fd < end; fd++)
+        (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
+void dt_startup_close_from(int first)
+{
+    int end;
+
+    if (syscall(CLOSE_RANGE, first, ~0U, 0U) == 0)
+        return;
+    end = descriptors_end();
+    for (int fd = first; fd < end; fd++)
+        (void)close(fd);
 }
 
 void dt_startup(int held)

@@ -31,6 +31,12 @@ void dt_startup_child(void);
 /* The same without the exception, for a child in a session of its own (a supervisor, a rank). */
 void dt_startup_child_detached(void);
 
+/* Makes exec close every descriptor above 2: a lock or a pipe of the caller that reached a supervisor would be held as
+ * long as the run. Not part of dt_startup, because `dtrun launch <(...)` reads one. Safe between fork and exec. */
+void dt_startup_close_on_exec(void);
+/* Closes `first` and every higher descriptor. Safe between fork and exec. */
+void dt_startup_close_from(int first);
+
 /* In the parent, with the reading end of a pipe that exec closes in the child: waits for exec, or for the errno that
  * the child writes when exec fails, and returns it; 0: the program runs. */
 int dt_startup_wait_for_exec(int fd);

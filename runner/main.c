@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/startup.h"
 #include "base/version.h"
 #include "runner/cli/command.h"
@@ -179,6 +180,7 @@ int main(int argc, char **argv)
     int exit_code = DT_EXIT_GOOD;
 
     dt_startup(0);
+    dt_child_catch_signals();
     dt_relay_follow_server();
     if (argc < 2)
         return print_overview(STDERR_FILENO);

@@ -65,7 +65,7 @@ static const dt_time_limits limits = {
     .ask_paused_seconds = 2,
     .direct_stop_seconds = 15, /* for the kill and the proof */
     .direct_leave_seconds = 6,
-    .direct_supervisor_end_seconds = 3,
+    .direct_supervisor_end_seconds = 7, /* more than supervisor_retry_seconds */
 };
 
 #ifndef DT_TEST_TIMES

@@ -5,16 +5,14 @@
 #include <microhttpd.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/child.h"
 #include "base/clock.h"
-#include "base/startup.h"
 #include "web/request.h"
 
 #define RUNNING_MOST 8
@@ -76,7 +74,7 @@ static dt_status check_words(dt_web_commands *commands, const words *given, dt_e
 
 typedef struct running {
     dt_web_commands *commands;
-    pid_t pid;             /* 0: already waited for */
+    dt_child child;
     struct pollfd ends[2]; /* stdout and stderr; fd -1: closed */
     double sent;           /* when something was last sent */
 } running;
@@ -117,35 +115,6 @@ out:
     return st;
 }
 
-/* Starts the command in its own process group, so that its children end with it, and without the
- * server's blocked signals. */
-static int spawn(pid_t *pid, const char *program, char *const *argv, char *const *environment,
-                 int out, int errors)
-{
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    int failed;
-
-    failed = posix_spawn_file_actions_init(&actions);
-    if (failed != 0)
-        return failed;
-    failed = dt_startup_spawn_attributes(&attributes, POSIX_SPAWN_SETPGROUP);
-    if (failed != 0)
-        goto out;
-    posix_spawnattr_setpgroup(&attributes, 0);
-    failed = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    if (failed == 0)
-        failed = posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
-    if (failed == 0)
-        failed = posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO);
-    if (failed == 0)
-        failed = posix_spawn(pid, program, &actions, &attributes, argv, environment);
-    posix_spawnattr_destroy(&attributes);
-out:
-    posix_spawn_file_actions_destroy(&actions);
-    return failed;
-}
-
 static void close_end(int *fd)
 {
     if (*fd >= 0)
@@ -155,20 +124,21 @@ static void close_end(int *fd)
 
 static dt_status begin(running *r, const words *given, char *const *environment, dt_error *err)
 {
-    int out[2] = {-1, -1}, errors[2] = {-1, -1}, failed;
-    char *argv[WORDS_MOST + 2] = {(char *)"dtrun"};
+    int out[2] = {-1, -1}, errors[2] = {-1, -1};
+    const char *argv[WORDS_MOST + 2] = {"dtrun"};
     dt_status st = DT_OK;
 
     for (int i = 0; i < given->count; i++)
         argv[i + 1] = given->all[i];
     if (pipe2(out, O_CLOEXEC) != 0 || pipe2(errors, O_CLOEXEC) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot make a pipe: %s", strerror(errno));
-    failed = spawn(&r->pid, r->commands->rules.program, argv, environment, out[1], errors[1]);
-    if (failed != 0) {
-        r->pid = 0;
-        DT_THROW(err, DT_ERR_IO, "cannot run '%s': %s", r->commands->rules.program,
-                 strerror(failed));
-    }
+    DT_TRY(dt_child_start(&r->child,
+                          &(dt_child_spec){.argv = argv,
+                                           .program = r->commands->rules.program,
+                                           .environment = environment,
+                                           .out = out[1],
+                                           .errors = errors[1]},
+                          err));
     r->ends[0] = (struct pollfd){.fd = out[0], .events = POLLIN};
     r->ends[1] = (struct pollfd){.fd = errors[0], .events = POLLIN};
     out[0] = errors[0] = -1;
@@ -180,23 +150,13 @@ out:
     return st;
 }
 
-static int exit_code_of(int ended)
-{
-    return WIFEXITED(ended) ? WEXITSTATUS(ended) : 128 + WTERMSIG(ended);
-}
-
 static int wait_for(running *r)
 {
-    double until = dt_clock_monotonic_seconds() + END_SECONDS;
-    int ended = 0;
+    int code = -SIGKILL;
 
-    while (waitpid(r->pid, &ended, WNOHANG) == 0) {
-        if (dt_clock_monotonic_seconds() > until)
-            (void)kill(-r->pid, SIGKILL);
-        dt_clock_sleep_seconds(0.005);
-    }
-    r->pid = 0;
-    return exit_code_of(ended);
+    if (!dt_child_wait(&r->child, &code, END_SECONDS))
+        dt_child_end(&r->child);
+    return code >= 0 ? code : 128 - code;
 }
 
 static void running_free(void *state)
@@ -205,11 +165,7 @@ static void running_free(void *state)
 
     close_end(&r->ends[0].fd);
     close_end(&r->ends[1].fd);
-    if (r->pid > 0) {
-        (void)kill(-r->pid, SIGKILL);
-        while (waitpid(r->pid, NULL, 0) < 0 && errno == EINTR)
-            ;
-    }
+    dt_child_end(&r->child);
     atomic_fetch_sub(&r->commands->running, 1);
     free(r);
 }

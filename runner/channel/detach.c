@@ -73,6 +73,7 @@ static void become(const char *const *argv, const char *log_path, const dt_detac
     close(nothing);
     close(log);
     move_to(place);
+    dt_startup_close_on_exec();
     fcntl(ready, F_SETFD, 0);
     snprintf(number, sizeof(number), "%d", ready);
     setenv(READY_VARIABLE, number, 1);

@@ -3,11 +3,14 @@
 #include <signal.h>
 #include <stddef.h>
 
+#include "base/child.h"
+
 static volatile sig_atomic_t seen;
 
 static void note_signal(int number)
 {
     seen = number;
+    dt_child_pass_on(number);
 }
 
 void dt_interrupt_catch(void)

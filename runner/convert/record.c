@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/file.h"
 #include "base/proc_end.h"
 #include "runner/cli/interrupt.h"
@@ -179,25 +180,28 @@ static bool is_of_script(const void *folder, char state, const char *words, size
 static dt_status run(const char *folder, char **words, int count, const dt_call *call,
                      dt_error *err)
 {
-    char **arguments = dt_arena_alloc_array(call->arena, (size_t)count + 1, sizeof(arguments[0]));
+    const char **arguments =
+        dt_arena_alloc_array(call->arena, (size_t)count + 1, sizeof(arguments[0]));
     char **environment = make_environment(folder, call->arena);
+    dt_error problem = DT_ERROR_INIT;
     bool left = false;
+    dt_child script;
     int status;
-    pid_t script;
 
-    memcpy(arguments, words, (size_t)count * sizeof(arguments[0]));
+    for (int i = 0; i < count; i++)
+        arguments[i] = words[i];
     dt_interrupt_catch();
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    script = fork();
-    if (script == 0) {
-        dup2(STDERR_FILENO, STDOUT_FILENO); /* stdout is for the recipe */
-        execvpe(arguments[0], arguments, environment);
-        dt_report_say("cannot run '%s': %s", arguments[0], strerror(errno));
-        _exit(127);
-    }
-    if (script < 0)
-        return DT_FAIL(err, DT_ERR_IO, "cannot start '%s': %s", words[0], strerror(errno));
-    status = wait_for_all(script, &left);
+    if (dt_child_start(&script,
+                       &(dt_child_spec){.argv = arguments,
+                                        .environment = environment,
+                                        .in = DT_CHILD_SHARE,
+                                        .out = STDERR_FILENO, /* stdout is for the recipe */
+                                        .errors = DT_CHILD_SHARE,
+                                        .foreground = true},
+                       &problem) != DT_OK)
+        return DT_FAIL(err, script.is_found ? DT_ERR_IO : DT_ERR_USAGE, "%s", problem.message);
+    status = wait_for_all(script.pid, &left);
     if (dt_interrupt_seen())
         (void)dt_proc_end_all("environ", is_of_script, folder, 5);
     if (dt_interrupt_seen())

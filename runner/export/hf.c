@@ -1,8 +1,8 @@
 /* hf: exports a checkpoint as a folder for Hugging Face's transformers, by calling the engine. */
 #include <string.h>
 
+#include "base/child.h"
 #include "base/file.h"
-#include "runner/cli/child.h"
 #include "runner/cli/program.h"
 #include "runner/cli/report.h"
 #include "runner/export/export.h"
@@ -37,8 +37,9 @@ static dt_status call_engine(const char *checkpoint, const dt_export_job *job, d
         argv[argc++] = origin;
     }
     argv[argc] = NULL;
-    DT_TRY(dt_child_run(&exit_code, &said, &errors, (char *const *)argv, err));
-    st = dt_child_engine_status(exit_code, &errors, err);
+    DT_TRY(dt_child_run(&exit_code, &(dt_child_call){.argv = argv, .out = &said, .errors = &errors},
+                        err));
+    st = dt_program_engine_status(exit_code, &errors, err);
 out:
     dt_strbuf_release(&said);
     dt_strbuf_release(&errors);

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
+#include "base/child.h"
 #include "engine/checkpoint/checkpoint.h"
-#include "runner/cli/child.h"
 #include "runner/cli/program.h"
 #include "runner/cli/report.h"
 #include "runner/launch/existing_run.h"
@@ -176,9 +176,15 @@ dt_status dt_from_checkpoint_call(json_t **object, dt_strbuf *text, const dt_run
     *object = NULL;
     dt_strbuf_init(&errors);
     DT_TRY(list_words(&argv, checkpoint, call, err));
-    DT_TRY(dt_child_stream(&exit_code, call->json || quiet ? keep : show, text, &errors,
-                           (char *const *)argv.items, err));
-    DT_TRY(dt_child_engine_status(exit_code, &errors, err));
+    DT_TRY(dt_child_run(&exit_code,
+                        &(dt_child_call){.argv = argv.items,
+                                         .take = call->json || quiet ? keep : show,
+                                         .context = text,
+                                         .errors = &errors,
+                                         .follows = true,     /* it may occupy a GPU */
+                                         .foreground = true}, /* may read stdin, or /dev/fd/N */
+                        err));
+    DT_TRY(dt_program_engine_status(exit_code, &errors, err));
     if (call->json) {
         DT_TRY(add_run(object, text, run, err));
         dt_strbuf_reset(text);

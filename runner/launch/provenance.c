@@ -6,11 +6,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/clock.h"
 #include "base/version.h"
 #include "engine/data/files.h"
 #include "engine/data/fingerprint.h"
-#include "runner/cli/child.h"
 #include "runner/launch/weights.h"
 #include "runner/transport/quote.h"
 
@@ -95,7 +95,6 @@ static bool run_git(dt_strbuf *out, const char *folder, const char *const *words
                                        "-C"};
     size_t heads = sizeof(head) / sizeof(head[0]), count = 0;
     const char **argv;
-    dt_strbuf errors;
     int code = -1;
 
     while (words[count] != NULL)
@@ -104,10 +103,9 @@ static bool run_git(dt_strbuf *out, const char *folder, const char *const *words
     memcpy(argv, head, sizeof(head));
     argv[heads] = folder;
     memcpy(argv + heads + 1, words, (count + 1) * sizeof(argv[0]));
-    dt_strbuf_init(&errors);
-    if (dt_child_run_within(&code, out, &errors, (char *const *)argv, GIT_SECONDS, NULL) != DT_OK)
+    if (dt_child_run(&code, &(dt_child_call){.argv = argv, .out = out, .seconds = GIT_SECONDS},
+                     NULL) != DT_OK)
         code = -1;
-    dt_strbuf_release(&errors);
     return code == 0;
 }
 

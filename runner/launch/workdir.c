@@ -3,10 +3,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/child.h"
 #include "base/dirs.h"
 #include "base/file.h"
 #include "recipes/fields/nodes.h"
-#include "runner/cli/child.h"
 #include "runner/cli/report.h"
 #include "runner/node_setup/workdir/send.h"
 #include "runner/node_setup/workdir/workdir.h"
@@ -66,14 +66,12 @@ static void list_tracked(dt_strbuf *out, const char *folder)
     const char *const argv[] = {"/usr/bin/env", "-u", "GIT_DIR", "-u", "GIT_WORK_TREE",
                                 "git",          "-C", folder,    "-c", "core.fsmonitor=false",
                                 "ls-files",     "-z", NULL};
-    dt_strbuf errors;
     int code = -1;
 
-    dt_strbuf_init(&errors);
-    if (dt_child_run_within(&code, out, &errors, (char *const *)argv, GIT_SECONDS, NULL) != DT_OK ||
+    if (dt_child_run(&code, &(dt_child_call){.argv = argv, .out = out, .seconds = GIT_SECONDS},
+                     NULL) != DT_OK ||
         code != 0)
         dt_strbuf_reset(out);
-    dt_strbuf_release(&errors);
 }
 
 dt_status dt_launch_workdir_take(dt_preflight *flight, const dt_probe_report *report,

@@ -3,21 +3,18 @@
  * supervisor. */
 #include <errno.h>
 #include <fcntl.h>
-#include <spawn.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/exit.h"
 #include "base/file.h"
-#include "base/startup.h"
 #include "runner/node_setup/node_setup_int.h"
 #include "runner/transport/transport.h"
 
+#define START_SECONDS 10.0 /* for setsid to start the step */
 #define READY_SECONDS 30.0
 #define LOG_BYTES     ((size_t)65536)
-
-extern char **environ;
 
 /* Waits up to 15 s for the agent's socket in its folder $1. */
 static const char await_script[] = "i=0\n"
@@ -30,31 +27,23 @@ static const char await_script[] = "i=0\n"
  * it. */
 static dt_status start_apart(const char *const *argv, const char *log, dt_error *err)
 {
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
     char end[DT_EXIT_WORDS_BYTES];
-    int problem, status = 0;
-    pid_t pid;
+    dt_child child = {0};
+    dt_status st = DT_OK;
+    int code = 0, fd;
 
-    problem = dt_startup_spawn_attributes(&attributes, 0);
-    if (problem != 0)
-        return DT_FAIL(err, DT_ERR_NOMEM, "cannot start a process: %s", strerror(problem));
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log, O_WRONLY | O_CREAT | O_APPEND,
-                                     0600);
-    posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-    problem = posix_spawnp(&pid, argv[0], &actions, &attributes, (char *const *)argv, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-    if (problem != 0)
-        return DT_FAIL(err, DT_ERR_IO, "cannot run '%s': %s", argv[0], strerror(problem));
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    return status == 0 ? DT_OK
-                       : DT_FAIL(err, DT_ERR_IO, "'%s' %s", argv[0],
-                                 dt_exit_words(end, WIFEXITED(status) ? WEXITSTATUS(status)
-                                                                      : -WTERMSIG(status)));
+    fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return DT_FAIL(err, DT_ERR_IO, "cannot open '%s': %s", log, strerror(errno));
+    DT_TRY(dt_child_start(&child, &(dt_child_spec){.argv = argv, .out = fd, .errors = fd}, err));
+    if (!dt_child_wait(&child, &code, START_SECONDS))
+        DT_THROW(err, DT_ERR_TIMEOUT, "'%s' did not end within %.0f s", argv[0], START_SECONDS);
+    if (code != 0)
+        DT_THROW(err, DT_ERR_IO, "'%s' %s", argv[0], dt_exit_words(end, code));
+out:
+    dt_child_end(&child);
+    close(fd);
+    return st;
 }
 
 static dt_status hold_argv(const char ***argv, const dt_transport *transport,

@@ -5,11 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/clock.h"
 #include "base/dirs.h"
 #include "base/file.h"
 #include "recipes/read/writer.h"
-#include "runner/cli/child.h"
 #include "runner/supervisor/folder/run_folder.h"
 
 enum { WORDS_MAX = 32 };
@@ -55,10 +55,13 @@ dt_status dt_smoke_place_call(json_t **out, int *exit_code, dt_smoke_place *plac
         argv[count++] = *words;
     }
     argv[count] = "--json";
-    st = dt_child_run_within(exit_code, &answer, &errors, (char *const *)argv, place->limit_seconds,
-                             err);
+    st = dt_child_run(
+        exit_code,
+        &(dt_child_call){
+            .argv = argv, .out = &answer, .errors = &errors, .seconds = place->limit_seconds},
+        err);
     if (st == DT_ERR_TIMEOUT)
-        dt_error_prefix(err, "dtrun %s did not end within %.0f s", argv[1], place->limit_seconds);
+        dt_error_prefix(err, "dtrun %s", argv[1]);
     DT_TRY(st);
     if (answer.length > 0)
         DT_TRY(dt_json_parse(out, answer.data, answer.length, argv[1], err));

@@ -3,10 +3,10 @@
 
 #include <string.h>
 
+#include "base/child.h"
 #include "base/dirs.h"
 #include "base/exit.h"
 #include "runner/channel/protocol.h"
-#include "runner/cli/child.h"
 #include "runner/node_setup/bootstrap.h"
 #include "runner/node_setup/node_setup.h"
 #include "runner/transport/transport.h"
@@ -42,7 +42,8 @@ static dt_status run_there(dt_strbuf *out, const char **problem, const char *nod
     *problem = NULL;
     dt_strbuf_init(&complaint);
     DT_TRY(dt_node_command(&argv, node, words, true, arena, err));
-    DT_TRY(dt_child_run(&code, out, &complaint, (char *const *)argv, err));
+    DT_TRY(
+        dt_child_run(&code, &(dt_child_call){.argv = argv, .out = out, .errors = &complaint}, err));
     if (code != 0) {
         length = complaint.length;
         while (length > 0 && complaint.data[length - 1] == '\n')

@@ -2,10 +2,10 @@
 
 #include <string.h>
 
+#include "base/child.h"
 #include "base/dirs.h"
 #include "base/exit.h"
 #include "base/json.h"
-#include "runner/cli/child.h"
 
 enum { TAGS_MAX = 64 };
 #define LAUNCH_SECONDS 600.0 /* the launch may have to fetch data */
@@ -79,8 +79,10 @@ static dt_status call(dt_sweep_point *point, bool *missing, const char *const *a
 
     dt_strbuf_init(&said);
     dt_strbuf_init(&errors);
-    DT_TRY(
-        dt_child_run_within(&exit_code, &said, &errors, (char *const *)argv, LAUNCH_SECONDS, err));
+    DT_TRY(dt_child_run(
+        &exit_code,
+        &(dt_child_call){.argv = argv, .out = &said, .errors = &errors, .seconds = LAUNCH_SECONDS},
+        err));
     DT_TRY(take_answer(point, missing, &said, &errors, exit_code, arena, err));
 out:
     dt_strbuf_release(&said);

@@ -6,10 +6,10 @@
 #ifndef DT_RUNNER_TOP_KEEPER_H
 #define DT_RUNNER_TOP_KEEPER_H
 
-#include <sys/types.h>
+#include "base/child.h"
 
 typedef struct dt_keeper {
-    pid_t child;         /* 0: not running */
+    dt_child child;
     double next_seconds; /* monotonic time of the next start; 0 at first */
 } dt_keeper;
 

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/file.h"
 #include "base/startup.h"
 #include "runner/transport/remote.h"
@@ -93,6 +94,8 @@ int main(int argc, char **argv)
     bool renew = argc > 1 && strcmp(argv[1], "--renew") == 0;
 
     dt_startup(0);
+    dt_child_catch_signals();
+    (void)dt_child_guard(); /* ends ssh and what it started, also if dtrun kills this process */
     if (argc > 3 && strcmp(argv[1], "--probe") == 0)
         return dt_contact_try(argv[2], (const char *const *)argv + 3);
     argv += renew ? 1 : 0;

@@ -3,19 +3,15 @@
 #include <errno.h>
 #include <math.h>
 #include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/startup.h"
 #include "runner/times.h"
 #include "runner/transport/connection_slots.h"
 
@@ -24,37 +20,23 @@
 #define END_SECONDS  5.0 /* time limit for a cancelled command to end */
 #define LOOK_SECONDS 0.1 /* interval of the tests whether a new connection is authenticated */
 
-extern char **environ;
-
 static dt_status spawn(dt_remote *remote, const char **argv, dt_error *err)
 {
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    int ends[2] = {-1, -1}, problem;
+    int ends[2] = {-1, -1};
     dt_status st = DT_OK;
 
-    problem = dt_startup_spawn_attributes(&attributes, 0);
-    if (problem != 0)
-        return DT_FAIL(err, DT_ERR_NOMEM, "cannot start a process: %s", strerror(problem));
-    posix_spawn_file_actions_init(&actions);
     remote->problems = memfd_create("problems", MFD_CLOEXEC);
     if (remote->problems < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot create the pipes to node '%s': %s", remote->node,
                  strerror(errno));
     remote->fd = ends[0];
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDIN_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, remote->problems, STDERR_FILENO);
-    problem = posix_spawnp(&remote->pid, argv[0], &actions, &attributes, (char **)argv, environ);
-    if (problem != 0) {
-        remote->pid = 0;
-        DT_THROW(err, DT_ERR_IO, "cannot run '%s': %s", argv[0], strerror(problem));
-    }
+    DT_TRY(dt_child_start(
+        &remote->child,
+        &(dt_child_spec){.argv = argv, .in = ends[1], .out = ends[1], .errors = remote->problems},
+        err));
 out:
     if (ends[1] >= 0)
         close(ends[1]);
-    posix_spawnattr_destroy(&attributes);
-    posix_spawn_file_actions_destroy(&actions);
     return st;
 }
 
@@ -97,8 +79,7 @@ typedef struct turn {
     bool stood;         /* the shared connection was open before this command */
 } turn;
 
-/* Returns true if the shared connection is open. */
-static bool stands(const char *socket_path)
+bool dt_remote_is_open(const char *socket_path)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
     bool good;
@@ -123,7 +104,7 @@ static dt_status take_turn(turn *out, const dt_remote *remote, const char *const
     if (transport->explain == NULL)
         return DT_OK;
     out->socket = transport->shared_socket != NULL ? transport->shared_socket(argv) : NULL;
-    out->stood = stands(out->socket);
+    out->stood = dt_remote_is_open(out->socket);
     return out->stood ? DT_OK
                       : dt_connection_slot_take(&out->slot, SLOT_SECONDS, remote->cancelled, err);
 }
@@ -145,12 +126,33 @@ static dt_status wait_for_login(dt_remote *remote, turn *one, double deadline)
 
         if (st != DT_ERR_TIMEOUT || !waits)
             return st;
-        if (stands(one->socket))
+        if (dt_remote_is_open(one->socket))
             give_back(one);
     }
 }
 
 /* --- until the command runs */
+
+/* Fails because the command did not start in time. connected: ssh has signed in, and the rest is up to the node. */
+static dt_status not_started(dt_remote *remote, bool connected, dt_error *err)
+{
+    char complaint[DT_REMOTE_COMPLAINT_BYTES];
+    const char *words;
+
+    remote->connected = connected;
+    if (connected)
+        return DT_FAIL(err, DT_ERR_TIMEOUT,
+                       "node '%s': connected, but its login shell has not run the command after "
+                       "%.0f s: check ~/.profile and ~/.bashrc there",
+                       remote->node, DT_REMOTE_OPEN_SECONDS);
+    dt_remote_read_problems(remote, complaint, sizeof(complaint));
+    words = dt_remote_last_words(remote, complaint);
+    return DT_FAIL(err, DT_ERR_TIMEOUT,
+                   "node '%s': ssh has not started the command after %.0f s%s%.300s: try 'ssh -v "
+                   "%s true'",
+                   remote->node, DT_REMOTE_OPEN_SECONDS, words[0] != '\0' ? ": " : "", words,
+                   remote->node);
+}
 
 /* Reads and drops output up to the mark; what follows the mark stays in `got`. */
 static dt_status skip_noise(dt_remote *remote, turn *one, double deadline, dt_error *err)
@@ -176,10 +178,7 @@ static dt_status skip_noise(dt_remote *remote, turn *one, double deadline, dt_er
                            words[0] != '\0' ? ": " : "", words);
         }
         if (st == DT_ERR_TIMEOUT)
-            return DT_FAIL(err, st,
-                           "node '%s': connected, but its login shell has not run the command "
-                           "after %.0f s: check ~/.profile and ~/.bashrc there",
-                           remote->node, DT_REMOTE_OPEN_SECONDS);
+            return not_started(remote, dt_remote_is_open(one->socket), err);
         if (st != DT_OK)
             return DT_FAIL(err, st, "node '%s': cancelled", remote->node);
         st = dt_remote_receive(remote, bytes, sizeof(bytes), &got, 1.0, err);
@@ -216,11 +215,16 @@ void dt_remote_find_end_mark(char out[DT_REMOTE_END_MARK_SIZE], const char *cons
                  (int)(sizeof(front) - 2 + DT_TRANSPORT_END_DIGITS), found);
 }
 
-/* Opens without a second try. *shared: whether the command used a connection that was already
- * open; *refused: whether the server closed the connection at once. */
-static dt_status open_once(dt_remote *out, bool *shared, bool *refused, const char *node,
-                           const char *const *words, bool apart, const atomic_bool *cancelled,
-                           dt_error *err)
+/* What a failed try to open has shown. */
+typedef struct shown {
+    bool shared;    /* the command used a connection that was open before */
+    bool connected; /* the connection was open, but the command did not start in time */
+    bool refused;   /* the server closed the connection at once */
+} shown;
+
+/* Opens without a second try. */
+static dt_status open_once(dt_remote *out, shown *seen, const char *node, const char *const *words,
+                           bool apart, const atomic_bool *cancelled, dt_error *err)
 {
     const char **argv;
     dt_status st = DT_OK;
@@ -242,8 +246,10 @@ static dt_status open_once(dt_remote *out, bool *shared, bool *refused, const ch
         DT_TRY(skip_noise(out, &one, dt_clock_monotonic_seconds() + DT_REMOTE_OPEN_SECONDS, err));
 out:
     give_back(&one);
-    *shared = one.stood;
-    *refused = out->refused;
+    /* this ssh may have opened the connection that others share now, and its ProxyCommand carries it */
+    if (!one.stood && dt_remote_is_open(one.socket))
+        dt_child_spare_group(&out->child);
+    *seen = (shown){one.stood, out->connected, out->refused};
     if (st != DT_OK)
         dt_remote_close(out);
     dt_arena_release(&arena);
@@ -258,12 +264,19 @@ static dt_status open_twice(dt_remote *out, bool *refused, const char *node,
                             dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
-    bool shared = false;
-    dt_status st = open_once(out, &shared, refused, node, words, apart, cancelled, &problem);
+    shown first = {0}, second = {0};
+    dt_status st = open_once(out, &first, node, words, apart, cancelled, &problem);
 
-    if (shared && (st == DT_ERR_TIMEOUT || st == DT_ERR_PEER || st == DT_ERR_IO)) {
+    *refused = first.refused;
+    if (first.shared && (st == DT_ERR_TIMEOUT || st == DT_ERR_PEER || st == DT_ERR_IO)) {
+        dt_error again = DT_ERROR_INIT;
+
         dt_remote_renew(node);
-        return open_once(out, &shared, refused, node, words, true, cancelled, err);
+        st = open_once(out, &second, node, words, true, cancelled, &again);
+        *refused = second.refused;
+        /* the first try knew that it was connected; a separate connection does not show it */
+        if (st != DT_OK && !(st == DT_ERR_TIMEOUT && first.connected))
+            return DT_FAIL(err, st, "%s", again.message);
     }
     if (st != DT_OK)
         return DT_FAIL(err, st, "%s", problem.message);
@@ -327,7 +340,7 @@ static void let_end(dt_remote *remote)
     char bytes[4096];
     int code;
 
-    if (remote->fd < 0 || remote->pid <= 0)
+    if (remote->fd < 0 || remote->child.pid <= 0)
         return;
     dt_remote_write_end(remote);
     while (dt_clock_monotonic_seconds() < deadline && !dt_remote_reap(remote, &code)) {
@@ -345,11 +358,7 @@ void dt_remote_close(dt_remote *remote)
         let_end(remote);
     if (remote->fd >= 0)
         close(remote->fd);
-    if (remote->pid > 0) {
-        kill(remote->pid, SIGKILL);
-        while (waitpid(remote->pid, NULL, 0) < 0 && errno == EINTR)
-            ;
-    }
+    dt_child_end(&remote->child);
     if (remote->problems >= 0)
         close(remote->problems);
     dt_strbuf_release(&remote->got);

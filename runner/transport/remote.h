@@ -4,18 +4,18 @@
  * background program that the login shell started holds stdout open. The stderr of ssh and the command is kept as the
  * message of a failure.
  *
- * Ownership  open/close on the caller's memory; close kills a command that still runs
+ * Ownership  open/close on the caller's memory; close kills a command that still runs, with what ssh started for it
  * Threads    any; one remote, one thread
- * Errors     the transport's (ssh_errors.h), naming the node; DT_ERR_TIMEOUT: connected, but the login shell does
- *            not start the command; DT_ERR_BUSY: `cancelled` was set
+ * Errors     the transport's (ssh_errors.h), naming the node; DT_ERR_TIMEOUT: the command did not start, and the
+ *            message says whether the connection was open; DT_ERR_BUSY: `cancelled` was set
  */
 #ifndef DT_RUNNER_REMOTE_H
 #define DT_RUNNER_REMOTE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <sys/types.h>
 
+#include "base/child.h"
 #include "base/error.h"
 #include "base/strbuf.h"
 #include "runner/transport/transport.h"
@@ -29,16 +29,17 @@ typedef struct dt_remote {
     const char *node; /* borrowed until close */
     const dt_transport *transport;
     const atomic_bool *cancelled;
-    pid_t pid;
+    dt_child child;
     int fd;       /* a socket: read its stdout, write its stdin (MSG_NOSIGNAL) */
     int problems; /* stderr, in memory */
 
     dt_strbuf got; /* stdout that was received and not read yet */
     size_t ready;  /* bytes at the front of `got` that can be read: all before the end mark */
     char end_mark[DT_REMOTE_END_MARK_SIZE]; /* "": the transport prints none */
-    bool refused; /* the server closed the connection before the command ran (transport.h) */
-    bool ended;   /* the mark came: the command has ended, though others may hold its stdout */
-    int end_code; /* exit code in the end mark */
+    bool connected; /* the command did not start in time, over an open connection */
+    bool refused;   /* the server closed the connection before the command ran (transport.h) */
+    bool ended;     /* the mark came: the command has ended, though others may hold its stdout */
+    int end_code;   /* exit code in the end mark */
 } dt_remote;
 
 /* Runs `words` on the node; returns when the command is about to start. */

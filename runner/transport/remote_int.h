@@ -19,6 +19,9 @@
  * DT_ERR_TIMEOUT: after `deadline` (of dt_clock_monotonic_seconds). */
 dt_status dt_remote_wait(dt_remote *remote, short events, double deadline, dt_error *err);
 
+/* Returns true if the shared connection with that socket (NULL: none) is open and signed in. */
+bool dt_remote_is_open(const char *socket_path);
+
 /* Finds the end mark in an argv of the transport; "": none. */
 void dt_remote_find_end_mark(char out[DT_REMOTE_END_MARK_SIZE], const char *const *argv);
 

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 
 #include "base/clock.h"
 
@@ -169,16 +168,7 @@ void dt_remote_write_end(dt_remote *remote)
 
 bool dt_remote_reap(dt_remote *remote, int *code)
 {
-    int status;
-    pid_t got = waitpid(remote->pid, &status, WNOHANG);
-
-    if (got == 0 || (got < 0 && errno == EINTR))
-        return false;
-    remote->pid = 0;
-    *code = got < 0             ? DT_REMOTE_SSH_FAILED
-            : WIFEXITED(status) ? WEXITSTATUS(status)
-                                : -WTERMSIG(status);
-    return true;
+    return dt_child_has_ended(&remote->child, code);
 }
 
 /* Returns the name of the transport's program on this machine. */

@@ -4,64 +4,14 @@
  * intervals: a connection that was cut for ten seconds may stay silent for twenty-five, while a new
  * one works at once.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
-#include <stdbool.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "base/clock.h"
+#include "base/child.h"
 #include "base/proc_end.h"
-#include "base/startup.h"
 #include "runner/transport/connection_slots.h"
 #include "runner/transport/remote.h"
 
 #define PATIENCE_SECONDS 2.0
-#define SLICE_SECONDS    0.005
-
-extern char **environ;
-
-static bool has_ended(pid_t pid)
-{
-    pid_t got;
-
-    do
-        got = waitpid(pid, NULL, WNOHANG);
-    while (got < 0 && errno == EINTR);
-    return got != 0;
-}
-
-static void run_quietly(const char **argv)
-{
-    double deadline = dt_clock_monotonic_seconds() + PATIENCE_SECONDS;
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    bool started;
-    pid_t pid;
-
-    if (posix_spawn_file_actions_init(&actions) != 0)
-        return;
-    if (dt_startup_spawn_attributes(&attributes, 0) != 0) {
-        posix_spawn_file_actions_destroy(&actions);
-        return;
-    }
-    started = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDWR, 0) == 0 &&
-              posix_spawn_file_actions_adddup2(&actions, 0, 1) == 0 &&
-              posix_spawn_file_actions_adddup2(&actions, 0, 2) == 0 &&
-              posix_spawnp(&pid, argv[0], &actions, &attributes, (char *const *)argv, environ) == 0;
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-    if (!started)
-        return;
-    while (!has_ended(pid)) {
-        if (dt_clock_monotonic_seconds() > deadline)
-            kill(pid, SIGKILL);
-        dt_clock_sleep_seconds(SLICE_SECONDS);
-    }
-}
 
 /* Returns true for a stopped process whose title is "ssh: FOLDER/NAME [mux]", which ssh gives to a
  * master. */
@@ -90,11 +40,13 @@ void dt_remote_renew(const char *node)
     const dt_transport *transport;
     const char **argv;
     dt_arena arena;
+    int code;
 
     dt_arena_init(&arena, 4096);
     end_paused_masters(&arena);
     if (dt_transport_find(&transport, node, NULL) == DT_OK && transport->renew != NULL &&
         transport->renew(&argv, node, &arena, NULL) == DT_OK)
-        run_quietly(argv);
+        (void)dt_child_run(&code, &(dt_child_call){.argv = argv, .seconds = PATIENCE_SECONDS},
+                           NULL);
     dt_arena_release(&arena);
 }

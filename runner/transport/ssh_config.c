@@ -1,100 +1,26 @@
 #include "runner/transport/ssh_config.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "base/clock.h"
-#include "base/startup.h"
+#include "base/child.h"
 
 #define RESOLVE_SECONDS   10.0 /* a 'Match exec' of the user's configuration can be slow */
 #define ASK_SECONDS       12.0
 #define RESOLVE_MAX_BYTES ((size_t)1 << 20)
 
-extern char **environ;
-
-/* Appends what `fd` delivers until end of file; false if the deadline passes first. */
-static bool read_until(dt_strbuf *out, int fd, double deadline)
-{
-    char bytes[4096];
-
-    while (out->length < RESOLVE_MAX_BYTES) {
-        double left = deadline - dt_clock_monotonic_seconds();
-        struct pollfd ready = {.fd = fd, .events = POLLIN};
-        ssize_t got;
-        int count;
-
-        if (left <= 0)
-            return false;
-        count = poll(&ready, 1, (int)(left * 1e3) + 1);
-        if (count < 0 && errno == EINTR)
-            continue;
-        if (count <= 0)
-            return false;
-        got = read(fd, bytes, sizeof(bytes));
-        if (got == 0)
-            return true;
-        if (got > 0)
-            dt_strbuf_add(out, bytes, (size_t)got);
-        else if (errno != EINTR)
-            return false;
-    }
-    return false;
-}
-
-/* Runs ssh and replaces `out` with what it writes to `fd` (1 or 2); its other descriptors are
- * /dev/null. *status is its wait status. Returns false if ssh cannot be run, or does not end in
- * time. */
-static bool run(dt_strbuf *out, int *status, const char *const *argv, int fd, double seconds)
-{
-    double deadline = dt_clock_monotonic_seconds() + seconds;
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    bool whole = false;
-    int ends[2];
-    pid_t pid;
-
-    dt_strbuf_reset(out);
-    *status = -1;
-    if (dt_startup_spawn_attributes(&attributes, 0) != 0)
-        return false;
-    if (pipe2(ends, O_CLOEXEC) != 0) {
-        posix_spawnattr_destroy(&attributes);
-        return false;
-    }
-    if (posix_spawn_file_actions_init(&actions) == 0) {
-        if (posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0) == 0 &&
-            posix_spawn_file_actions_addopen(&actions, 3 - fd, "/dev/null", O_WRONLY, 0) == 0 &&
-            posix_spawn_file_actions_adddup2(&actions, ends[1], fd) == 0 &&
-            posix_spawnp(&pid, argv[0], &actions, &attributes, (char *const *)argv, environ) == 0) {
-            close(ends[1]);
-            ends[1] = -1;
-            whole = read_until(out, ends[0], deadline);
-            if (!whole)
-                kill(pid, SIGKILL);
-            while (waitpid(pid, status, 0) < 0 && errno == EINTR)
-                ;
-        }
-        posix_spawn_file_actions_destroy(&actions);
-    }
-    posix_spawnattr_destroy(&attributes);
-    close(ends[0]);
-    if (ends[1] >= 0)
-        close(ends[1]);
-    return whole;
-}
-
 bool dt_ssh_resolve(dt_strbuf *out, const char *host)
 {
     const char *const argv[] = {"ssh", "-G", "--", host, NULL};
-    int status;
+    int code;
 
-    if (!run(out, &status, argv, 1, RESOLVE_SECONDS) || status != 0)
+    dt_strbuf_reset(out);
+    if (dt_child_run(&code,
+                     &(dt_child_call){.argv = argv,
+                                      .out = out,
+                                      .most_bytes = RESOLVE_MAX_BYTES,
+                                      .seconds = RESOLVE_SECONDS},
+                     NULL) != DT_OK ||
+        code != 0)
         dt_strbuf_reset(out);
     return out->length > 0;
 }
@@ -120,9 +46,14 @@ void dt_ssh_ask_why(dt_strbuf *out, const char *node)
                                 node,
                                 "true",
                                 NULL};
-    int status;
+    int code;
 
-    (void)run(out, &status, argv, 2, ASK_SECONDS);
+    dt_strbuf_reset(out);
+    (void)dt_child_run(
+        &code,
+        &(dt_child_call){
+            .argv = argv, .errors = out, .most_bytes = RESOLVE_MAX_BYTES, .seconds = ASK_SECONDS},
+        NULL);
 }
 
 char *dt_ssh_resolved_value(const char *resolved, const char *key, dt_arena *arena)

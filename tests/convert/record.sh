@@ -69,7 +69,7 @@ record 2 -- bash -c 'torchrun t.py --api_key abcdefgh1234'
 says "looks like a secret"
 grep -q abcdefgh1234 "$work/err" && complain "the secret is shown"
 record 2 -- "$work/no-such-program"
-says "code 127"
+says "no-such-program': No such file or directory"
 record 2 -- bash -c 'torchrun t.py; kill -9 $$'
 says "was ended by signal 9"
 record 0 -- bash -c 'torchrun t.py; exit 3'

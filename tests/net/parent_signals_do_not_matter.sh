@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# dtrun started by a parent that ignores signals, blocks signals or closes the standard streams: runs on nodes work, what
-# dtrun starts has default dispositions and no blocked signal, and nohup and kill mean what they always mean.
+# dtrun started by a parent that ignores signals, blocks signals, closes the standard streams or leaves others open: runs
+# on nodes work, what dtrun starts has default dispositions and no blocked signal, no process of a run holds a lock or a
+# pipe of the parent, and nohup and kill mean what they always mean.
 . "$(dirname "$0")/lib.sh"
 hosts 1
 usual='nodes: [host1]'
@@ -32,7 +33,11 @@ got=0
 $odd "$DTRUN_BIN/dtrun-reach" host1 /bin/sh -c 'exit 7' </dev/null >"$net/out" 2>&1 || got=$?
 is "the exit code of a command on a node" "$got: $(cat "$net/out")" "7: "
 
-# A whole run, of which a rank, its agent and ssh are looked at.
+# A whole run, of which a rank, its agent and ssh are looked at. It is launched with a lock and the end of a pipe.
+mkfifo "$net/pipe"
+(cat "$net/pipe"; touch "$net/ended") &
+exec 7>"$net/pipe" 9>"$net/lock"
+flock 9
 $odd "$dtrun" launch "$net/launch/r.yaml" --set name=odd --set schedule.steps=1000000000 \
     --set checkpoint.every=0 --detach >"$net/out" 2>&1 ||
     fail "launch under a parent that ignores SIGCHLD: $(cat "$net/out")"
@@ -43,6 +48,10 @@ for _ in $(seq 300); do
     sleep 0.1
 done
 [ "$step" -ge 3 ] || fail "the run has come to step $step only"
+exec 7>&- 9>&-
+flock -n "$net/lock" true || fail "the run holds a lock of who launched it"
+has_ended() { [ -e "$net/ended" ]; }
+await 5 has_ended
 there=('dtrun-engine train' dtrun-agent)
 [ "$net_kind" = namespace ] || there=() # the processes of a host on 127.0.0.1 are not known
 for name in 'ssh -F' dtrun-reach 'dtrun supervise' "${there[@]}"; do

@@ -8,20 +8,12 @@
  */
 #include <ctype.h>
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "base/clock.h"
+#include "base/child.h"
 #include "base/file.h"
-#include "base/startup.h"
 #include "runner/node_setup/remote_helper/remote_helper.h"
 
 #define ASK_SECONDS  6.0 /* without persistence mode nvidia-smi first loads the driver */
@@ -29,54 +21,17 @@
 #define FILE_BYTES   ((size_t)64 << 10)
 #define DRIVER       "/proc/driver/nvidia"
 
-extern char **environ;
-
 /* Runs a program and appends its stdout; false if it cannot be run, fails or takes too long. */
 static bool ask(dt_strbuf *out, const char *const *argv)
 {
-    double deadline = dt_clock_monotonic_seconds() + ASK_SECONDS;
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    int ends[2], status = 0, problem;
-    bool ended = false;
-    char bytes[4096];
-    pid_t pid;
+    int code;
 
-    if (dt_startup_spawn_attributes(&attributes, 0) != 0)
-        return false;
-    if (pipe2(ends, O_CLOEXEC) != 0) {
-        posix_spawnattr_destroy(&attributes);
-        return false;
-    }
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", 1, 0);
-    problem = posix_spawnp(&pid, argv[0], &actions, &attributes, (char *const *)argv, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-    close(ends[1]);
-    while (problem == 0 && !ended) {
-        struct pollfd end = {ends[0], POLLIN, 0};
-        double left = deadline - dt_clock_monotonic_seconds();
-        ssize_t got;
-
-        if (left <= 0 || poll(&end, 1, (int)(left * 1e3) + 1) == 0)
-            break;
-        got = read(ends[0], bytes, sizeof(bytes));
-        if (got < 0 && errno == EINTR)
-            continue;
-        ended = got <= 0;
-        if (got > 0 && out->length < ANSWER_BYTES)
-            dt_strbuf_add(out, bytes, (size_t)got);
-    }
-    close(ends[0]);
-    if (problem != 0)
-        return false;
-    if (!ended)
-        kill(pid, SIGKILL);
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    return ended && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    return dt_child_run(
+               &code,
+               &(dt_child_call){
+                   .argv = argv, .out = out, .most_bytes = ANSWER_BYTES, .seconds = ASK_SECONDS},
+               NULL) == DT_OK &&
+           code == 0;
 }
 
 /* Parses a line of nvidia-smi, "535.104.05, 81559, 80000, NVIDIA H100 80GB HBM3": driver, total and

@@ -14,20 +14,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/child.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/proc_end.h"
-#include "base/startup.h"
 #include "runner/node_setup/remote_helper/remote_helper.h"
 #include "runner/node_setup/remote_helper/sent_tree.h"
 
@@ -37,6 +34,8 @@
 #define WAIT_MS       200
 #define END_SECONDS   10.0
 #define MARK          "DTRUN_SETUP"
+
+extern char **environ;
 
 typedef struct setting {
     const char *entry, *folder; /* folder: of the run; "-": none */
@@ -126,30 +125,59 @@ static bool has_mark(const void *context, char state, const char *words, size_t 
     return false;
 }
 
-/* Runs between fork and exec, in a process with one thread. */
-static void become(const setting *all, const char *folder, const char *command, int out)
+/* Adds NAME=value, in place of an earlier value. */
+static void set_variable(char **environment, size_t *count, const char *name, const char *value,
+                         dt_arena *arena)
 {
-    const char *name;
-    json_t *value;
-    int nothing = open("/dev/null", O_RDONLY);
+    size_t length = strlen(name), at = 0;
 
-    dt_startup_child_detached();
-    setsid();
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (nothing < 0 || dup2(nothing, 0) < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0)
-        _exit(126);
-    if (chdir(folder) != 0) {
-        dprintf(2, "cannot run in the folder '%s': %s\n", folder, strerror(errno));
-        _exit(126);
-    }
-    json_object_foreach(json_object_get(all->request, "env"), name, value)
-        setenv(name, json_string_value(value), 1);
-    setenv("PWD", folder, 1);
-    setenv(MARK, all->mark + strlen(MARK) + 1, 1);
-    if (json_is_true(json_object_get(all->request, "login")))
-        execl("/bin/bash", "bash", "-l", "-c", command, (char *)NULL); /* returns without bash */
-    execl("/bin/sh", "sh", "-c", command, (char *)NULL);
-    _exit(127);
+    while (at < *count &&
+           !(strncmp(environment[at], name, length) == 0 && environment[at][length] == '='))
+        at++;
+    environment[at] = dt_arena_printf(arena, "%s=%s", name, value);
+    *count += at == *count ? 1 : 0;
+}
+
+static char **make_environment(setting *all, const char *folder)
+{
+    json_t *more = json_object_get(all->request, "env"), *value;
+    size_t count = 0;
+    char **out;
+    const char *name;
+
+    while (environ[count] != NULL)
+        count++;
+    out = dt_arena_alloc_array(&all->arena, count + json_object_size(more) + 3, sizeof(out[0]));
+    memcpy(out, environ, count * sizeof(out[0]));
+    json_object_foreach(more, name, value)
+        set_variable(out, &count, name, json_string_value(value), &all->arena);
+    set_variable(out, &count, "PWD", folder, &all->arena);
+    set_variable(out, &count, MARK, all->mark + strlen(MARK) + 1, &all->arena);
+    out[count] = NULL;
+    return out;
+}
+
+static dt_status start(setting *all, dt_child *child, const char *folder, const char *command,
+                       int out, dt_error *err)
+{
+    bool login =
+        json_is_true(json_object_get(all->request, "login")) && access("/bin/bash", X_OK) == 0;
+    const char *const by_bash[] = {"bash", "-l", "-c", command, NULL};
+    const char *const by_sh[] = {"sh", "-c", command, NULL};
+
+    if (access(folder, X_OK) != 0)
+        return DT_FAIL(err, DT_ERR_IO, "setup: cannot run in the folder '%s': %s", folder,
+                       strerror(errno));
+    return dt_child_start(child,
+                          &(dt_child_spec){.argv = login ? by_bash : by_sh,
+                                           .program = login ? "/bin/bash" : "/bin/sh",
+                                           .environment = make_environment(all, folder),
+                                           .folder = folder,
+                                           .out = out,
+                                           .errors = out,
+                                           .follows = true,
+                                           .detached = true},
+                          err);
 }
 
 static void keep_output(setting *all, const char *bytes, size_t length)
@@ -164,12 +192,11 @@ static void keep_output(setting *all, const char *bytes, size_t length)
 }
 
 /* Passes the output on until the command has ended and its pipe is empty. */
-static dt_status attend(setting *all, pid_t pid, int out, int *code, dt_error *err)
+static dt_status attend(setting *all, dt_child *child, int out, int *code, dt_error *err)
 {
     char *piece = dt_malloc(PIECE_BYTES);
     bool ended = false, open_pipe = true;
     dt_status st = DT_OK;
-    int status = 0;
 
     while (!ended || open_pipe) {
         bool ready = false;
@@ -186,9 +213,8 @@ static dt_status attend(setting *all, pid_t pid, int out, int *code, dt_error *e
             break; /* a process that was left holds the pipe */
         }
         if (!ended)
-            ended = waitpid(pid, &status, WNOHANG) == pid;
+            ended = dt_child_has_ended(child, code);
     }
-    *code = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 out:
     free(piece);
     return st;
@@ -199,21 +225,18 @@ static dt_status run_command(setting *all, const char *folder, int *code, dt_err
     const char *command = json_string_value(json_object_get(all->request, "command"));
     dt_status st = DT_OK;
     int ends[2] = {-1, -1};
-    pid_t pid = -1;
+    dt_child child = {0};
 
     all->log = open(within(all, "log"), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (all->log < 0 || pipe2(ends, O_CLOEXEC) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot write '%s': %s", within(all, "log"), strerror(errno));
     (void)dt_proc_end_all("environ", has_mark, all->mark, END_SECONDS); /* of one that was killed */
-    pid = fork();
-    if (pid == 0)
-        become(all, folder, command, ends[1]);
+    DT_TRY(start(all, &child, folder, command, ends[1], err));
     close(ends[1]);
     ends[1] = -1;
-    if (pid < 0)
-        DT_THROW(err, DT_ERR_IO, "cannot start a process: %s", strerror(errno));
-    DT_TRY(attend(all, pid, ends[0], code, err));
+    DT_TRY(attend(all, &child, ends[0], code, err));
 out:
+    dt_child_end(&child);
     /* whatever it started in the background too: nothing of it may run when ranks are started, or after a stop */
     if (dt_proc_end_all("environ", has_mark, all->mark, END_SECONDS) > 0 && st == DT_OK)
         st = DT_FAIL(err, DT_ERR_IO, "cannot end the processes that the setup command started");
