@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Data by URL, from a real https server with a certificate of its own: fetched, resumed, checked, and what
-# is wrong is said with the URL and what to do.
+# Data by URL, from a real https server with a self-made certificate: fetched, resumed, checked; errors name the URL and
+# a remedy.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 command -v openssl >/dev/null || { echo "skipped: no openssl here" >&2; exit 77; }
@@ -60,7 +60,7 @@ asked() { cut -d' ' -f1,2 "$work/web/log" | paste -sd, | sed "s/bytes=//g"; }
 anew() { chmod -R u+w "$XDG_CACHE_HOME" 2>/dev/null; rm -rf "$XDG_CACHE_HOME"; }
 cached() { sha256sum "$XDG_CACHE_HOME/dtrun/data/sha256-$sum/$1" 2>/dev/null | grep -q "^$sum" || fail "$2: not in the cache"; }
 
-# A certificate that nobody here knows; both variables name one.
+# A certificate that is not trusted here; both variables name one.
 wants 2 "CURL_CA_BUNDLE" "$base/corpus.txt#sha256=$sum" "an unknown certificate"
 [ -z "$(cat "$work/web/log")" ] || fail "it was asked all the same"
 SSL_CERT_FILE=$work/ca.pem good corpus.txt "SSL_CERT_FILE"
@@ -71,14 +71,14 @@ good corpus.txt "CURL_CA_BUNDLE"
 good corpus.txt "the second time"
 [ -z "$(cat "$work/web/log")" ] || fail "what is there is fetched again: $(asked)"
 
-# Trains on it; the run keeps the URL, and continues when the cache is gone.
+# Trains on the data; the run keeps the URL, and continues when the cache is gone.
 recipe "$base/corpus.txt#sha256=$sum"
 "$dtrun" launch --wait "$work/r.yaml" >"$work/out" 2>&1 || fail "launch: $(cat "$work/out")"
 grep -q "corpus.txt#sha256=$sum" <<<"$("$dtrun" show last --json)" || fail "the run forgets the URL"
 anew
 "$dtrun" resume last --wait --set schedule.steps=5 >"$work/out" 2>&1 || fail "resume: $(cat "$work/out")"
 
-# A transfer that breaks continues where it broke, and is whole in the end.
+# A broken transfer resumes where it broke, and the file is complete.
 anew
 good cut.txt "a connection that breaks"
 cached cut.txt "a connection that breaks"
@@ -87,7 +87,7 @@ size=$(stat -c %s "$work/web/corpus.txt")
     fail "it is not resumed: $(asked)"
 grep -q '"/cut.txt"' "$work/web/log" || fail "If-Range is not sent"
 
-# ... from an earlier launch; a beginning that is another file's; a part that is all there.
+# ... from an earlier launch; a partial file that is of another file; a partial file that is complete.
 part=$XDG_CACHE_HOME/dtrun/data/sha256-$sum.part
 left() { anew; mkdir -p -m 0700 "${part%/*}"; }
 left
@@ -105,7 +105,7 @@ left
 { cat "$work/web/corpus.txt"; echo more; } >"$part"
 good corpus.txt "a part that is too long"
 
-# Servers that know no ranges, whose file changes on the way, that are busy, that lead elsewhere.
+# Servers without ranges, whose file changes during the transfer, that are busy, that redirect.
 for path in plain cut-plain changing busy moved; do
     anew
     good $path.txt "$path"
@@ -120,7 +120,7 @@ chmod 600 "$work/.netrc"
 good private.txt "a name from ~/.netrc"
 rm "$work/.netrc"
 
-# What cannot be had.
+# Files that cannot be fetched.
 anew
 wants 2 "check the URL" "$base/missing.txt#sha256=$sum" "404"
 grep -qF "$base/missing.txt" "$work/out" || fail "404: the URL is not named"
@@ -140,7 +140,7 @@ wants 2 "neither https:// nor http://" "ftp://localhost/corpus.txt#sha256=$sum" 
 wants 2 "~/.netrc" "https://me:secret@localhost:$https/corpus.txt#sha256=$sum" "a password in the URL"
 ! grep -q secret "$work/out" || fail "a password is shown"
 
-# Two launches at once: one fetches, both have it.
+# Two launches at once: one fetches, both use the file.
 anew
 recipe "$base/cut.txt#sha256=$sum"
 : >"$work/web/log"
@@ -150,7 +150,7 @@ first=$!
 wait $first || fail "the other of two: $(cat "$work/out.a")"
 [ "$(grep -c -- ' - ' "$work/web/log")" -le 1 ] || fail "two launches fetch it twice: $(asked)"
 
-# A disk without room: said before it is full.
+# Too little space: reported before the disk is full.
 mkdir "$work/small"
 if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=256k,mode=0700 tmpfs "$work/small" 2>/dev/null; then
     disk=$work/small
@@ -158,7 +158,7 @@ if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=256k,mode=0700 tmpfs "$work/sm
     grep -qF "$base/corpus.txt" "$work/out" || fail "a full disk: the URL is not named"
 fi
 
-# Nobody there: a few tries, then the remedy.
+# No server: a few tries, then the remedy.
 anew
 wants 3 "is the network up" "https://localhost:1/corpus.txt#sha256=$sum" "nobody there"
 [ $failed -eq 0 ] && echo good

@@ -1,13 +1,13 @@
 """A web server that serves one file in many ways: server.py FOLDER CERT KEY
 
 Prints "HTTPS-PORT HTTP-PORT" and serves until it is ended; each request is a line of FOLDER/log:
-"path range if-range". What comes of FOLDER/corpus.txt by each path:
+"path range if-range". The answer for FOLDER/corpus.txt by each path:
 
 /corpus.txt    with ranges and an ETag            /plain.txt   without either
 /cut.txt       at most 100000 bytes a connection  /cut-plain.txt  the same, once, and no ranges
-/changing.txt  an ETag of its own every time, cut once
-/busy.txt      503 twice, then good               /empty.txt   no byte at all
-/wrong-part.txt  a range that was not asked for   /private.txt   401 without a name and password
+/changing.txt  another ETag every time, cut once
+/busy.txt      503 twice, then good               /empty.txt   no bytes
+/wrong-part.txt  a range that was not requested   /private.txt   401 without a name and password
 /moved.txt -> /corpus.txt, /loop.txt -> /loop.txt, /down.txt -> http, /file.txt -> file:///
 """
 import http.server
@@ -82,7 +82,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 def serve(secure):
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    server.handle_error = lambda *_: None  # clients that leave
+    server.handle_error = lambda *_: None  # clients that disconnect
     if secure:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(cert, key)

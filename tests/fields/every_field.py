@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""Every field of a recipe x {finish, crash and restart, stop and resume, resume on another world}.
+"""Every field of a recipe x {finish, crash and restart, stop and resume, resume with another number of ranks}.
 
-The fields come from recipes/fields/fields.c itself: one that has neither a value here nor a reason to be
-left out fails the test. Each way is held against the run that nothing happened to: state, exit code,
-number of steps, every point of the history once, the same losses to the bit (on another world, whose
-sums have another order, within a bound).
+The fields come from recipes/fields/fields.c itself: a field with neither a value here nor a reason to be left out fails
+the test. Each course is compared with the undisturbed run: state, exit code, number of steps, every point of the
+history once, the same losses to the bit (with another number of ranks, whose sums have another order, within a bound).
 
     every_field.py              fields that do not interact share runs
     every_field.py --all        each by itself, with its other values
@@ -28,7 +27,7 @@ import time
 
 BIN = pathlib.Path(os.environ.get('DTRUN_BIN', 'build/dev/bin')).resolve()
 DTRUN = str(BIN / 'dtrun')
-EXACT, FP32, HALF, OTHER = 0.0, 1e-5, 3e-2, math.inf  # of losses on another world
+EXACT, FP32, HALF, OTHER = 0.0, 1e-5, 3e-2, math.inf  # bound of losses with another number of ranks
 
 BASE = {
     'ranks': 2, 'threads': 1, 'model.layers': 1, 'model.heads': 2, 'model.embed': 16,
@@ -55,7 +54,7 @@ PAIRS = {'model.kind': 'transformer', 'model.ffn': 40, 'data.train': 'pairs/trai
 ONE_DICTIONARY = {**PAIRS, 'data.tokenizer': 'pairs/dict.s.txt'}
 SGD = {'optimizer.kind': 'sgd', 'optimizer.momentum': 0.9}
 
-# A field's values; the first one that has a group is in that group's runs.
+# The values of a field; the first one with a group is used in the runs of this group.
 FIELDS = {
     'name': [value('other', 'plain')],
     'hostfile': [value('hosts', None)],
@@ -220,7 +219,7 @@ def flatten(values):
 
 
 class Place:
-    """A folder with data, recipe and the engines that something happens to."""
+    """A folder with data, recipe and the engines that are killed or stopped."""
 
     def __init__(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix='dtrun-fields.'))
@@ -290,7 +289,7 @@ def want(condition, *what):
 
 
 def points(place, run, name):
-    """step -> value; every one once, of the attempt that the history goes by."""
+    """Returns step -> value: every step once, from the attempt that the history uses."""
     if name not in place.json('show', run)['metrics']:
         return {}
     rows = list(csv.DictReader(io.StringIO(place.call('metrics', run, '--name', name))))
@@ -300,7 +299,7 @@ def points(place, run, name):
 
 
 def check(place, end, undisturbed, every, bound):
-    """A run that ended, against the one that nothing happened to."""
+    """Compares an ended run with the undisturbed one."""
     want(end['state'] == 'finished', 'it is', end['state'], end['reason'])
     steps = undisturbed['end']['steps'] if undisturbed else end['steps']
     want(end['steps'] == end['steps_total'] == steps, 'steps:', end['steps'], 'of',
@@ -348,7 +347,7 @@ def finish(place, words, before, every, bound):
     want(planned in (steps, steps + skipped), 'the dry run says', planned, 'steps')
     said = place.call('show', run)
     want(' of 0' not in said, said)
-    place.call('resume', run, '--wait', code=2)  # it has done all its steps
+    place.call('resume', run, '--wait', code=2)  # the run has made all its steps
     return result
 
 
@@ -374,7 +373,7 @@ def other_world(place, words, before, every, bound, values):
 
 
 def go(place, name, sets, bound):
-    """One recipe through all ways: what is wrong, '' nothing."""
+    """Runs one recipe through all courses. Returns what is wrong, '' for nothing."""
     values = {**BASE, **sets}
     recipe = 'pairs.yaml' if 'batch.max_tokens' in sets else 'base.yaml'
     words = [str(place.folder / recipe), *flatten(sets)]

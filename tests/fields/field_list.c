@@ -1,4 +1,4 @@
-/* field_list: the table of recipe fields as JSON, for the test that goes through all of them. */
+/* field_list: prints the table of recipe fields as JSON, for the test of all fields. */
 #include <stdio.h>
 
 #include "recipes/fields/fields.h"

@@ -1,8 +1,8 @@
-/* moment: preloaded into the engine, so that something happens to it at a known moment: when rank 0
- * has reported its first checkpoint, in the first attempt of a run.
+/* moment: preloaded into the engine, acts at a known moment: when rank 0 has reported its first
+ * checkpoint, in the first attempt of a run.
  *
  *   MOMENT=kill   the rank kills itself
- *   MOMENT=stop   it makes the file MOMENT_FILE, and continues once it is asked to stop
+ *   MOMENT=stop   the rank makes the file MOMENT_FILE, and continues once it is asked to stop
  */
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# The .deb in a Debian that has nothing else: installed with what it depends on, a run, the manual, purged.
+# The .deb in a minimal Debian: it is installed with its dependencies, a run trains, the manual is read, and it is
+# purged.
 #
 #   tests/install/bare_debian.sh build/release/dtrun_0.1.0_amd64.deb [SUITE [MIRROR]]
 #
-# Wants root, mmdebstrap and a mirror. Not part of the suite: it fetches a Debian.
+# Needs root, mmdebstrap and a mirror. Not part of the suite: it fetches a Debian.
 set -euo pipefail
 deb=$(realpath "${1:?the .deb}") suite=${2:-$(. /etc/os-release && echo "$VERSION_CODENAME")}
 mirror=${3:-http://deb.debian.org/debian}

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What shells offer is what the help lists: in bash, in zsh and fish where they are, and asked directly.
+# Shell completion offers what the help lists: in bash, in zsh and fish if installed, and asked directly.
 . "$(dirname "$0")/../cli/lib.sh"
 export LC_ALL=C PATH=$(dirname "$dtrun"):$PATH
 make_tiny
@@ -12,7 +12,7 @@ same() { # what got wanted
     [ "$2" = "$3" ] || { diff <(echo "$2") <(echo "$3"); fail "it differs from the help"; }
 }
 
-# Commands and options, one by one, against the texts of the help.
+# Commands and options, one by one, compared with the help texts.
 expect 0 --help
 commands=$(sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p' "$work/out")
 same commands "$(offered "")" "$commands"
@@ -41,7 +41,7 @@ subject="completion where there was never a run"
 XDG_STATE_HOME=$work/none "$dtrun" complete -- stop "" >"$work/out" 2>"$work/err" || fail "exit $?"
 [ ! -e "$work/none" ] || fail "it made a folder"
 
-# bash, as readline calls it
+# as readline calls bash's completion
 in_bash() { # line
     "${BASH:-bash}" --norc --noprofile -c '
         source <(dtrun completion bash)
@@ -71,7 +71,7 @@ else
     echo "without fish: not tried there"
 fi
 if command -v zsh >/dev/null; then
-    # compadd works inside the line editor only: what would be added is printed
+    # compadd works only inside the line editor: what would be added is printed
     in_zsh() { # words..., the last being typed
         zsh -f -c '
             compdef() { :; }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What `cmake --install` puts into a prefix works from there, with nothing but PATH: a tiny run, manual
-# pages that parse, units that hold.
+# The files that `cmake --install` puts into a prefix work from there, with only PATH set: a tiny run, manual pages that
+# parse, valid units.
 . "$(dirname "$0")/../cli/lib.sh"
 prefix=$work/prefix
 cmake --install "$(dirname "$DTRUN_BIN")" --prefix "$prefix" >"$work/installed" 2>&1 ||
@@ -22,13 +22,13 @@ readlink /proc/*/exe 2>/dev/null | grep -F "$prefix" && fail "something of it st
 grep -rlF "$(dirname "$(realpath "$DTRUN_BIN")")" "$prefix" --include='*.service' --include='*.1' --include='dtrun' -I &&
     fail "the build folder is named"
 
-# A program that is missing is said by the name people know.
+# A missing program is reported by the name that people know.
 mv "$prefix/libexec/dtrun/dtrun-engine" "$work/"
 expect 3 launch "$work/tiny.yaml"
 says "dtrun-engine" "the installation is incomplete"
 mv "$work/dtrun-engine" "$prefix/libexec/dtrun/"
 
-# The manual says what the help says, of every command.
+# The manual has the same text as the help, for every command.
 subject="the manual pages"
 expect 0 --help
 commands=$(sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p' "$work/out")
@@ -52,12 +52,12 @@ PY
     fi
 done
 
-# Completions are where the shells look; they are what `dtrun completion` prints (completion.sh).
+# Completions are in the folders that shells search; they equal the output of `dtrun completion` (completion.sh).
 for file in bash-completion/completions/dtrun zsh/site-functions/_dtrun fish/vendor_completions.d/dtrun.fish; do
     [ -s "$prefix/share/$file" ] || fail "share/$file is missing"
 done
 
-# Units that systemd understands, of which each names this prefix.
+# Units that systemd accepts, each of which names this prefix.
 subject="the units"
 units=$prefix/lib/systemd/user
 grep -qxF "ExecStart=$prefix/bin/dtrun serve" "$units/dtrun-serve.service" || fail "dtrun-serve.service"
@@ -68,6 +68,6 @@ if command -v systemd-analyze >/dev/null; then
         "$units"/dtrun-* >"$work/verified" 2>&1 || fail "systemd-analyze: $(<"$work/verified")"
 fi
 
-# What stands in the docs about examples holds.
+# Statements of the docs about examples are true.
 for example in "$prefix"/share/doc/dtrun/examples/*.yaml; do [ -s "$example" ] || fail "$example"; done
 [ -s "$prefix/share/doc/dtrun/docs/recipe.md" ] || fail "docs are missing"

@@ -14,7 +14,7 @@ def without_code(text):
 
 
 def anchors(path):
-    """The names that GitHub gives to the headings of a page."""
+    """Returns the names that GitHub gives to the headings of a page."""
     found = set()
     with open(path, encoding="utf-8") as page:
         for heading in re.findall(r"^#+ +(.*?) *#*$", without_code(page.read()), flags=re.M):

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The Debian package: made from this build, it holds every file that is installed, names what its programs
-# need, and the programs run from where it was unpacked.
+# The Debian package, made from this build, has every file that is installed and depends on the libraries of its
+# programs; the programs run from where it was unpacked.
 . "$(dirname "$0")/../cli/lib.sh"
 for tool in dpkg-deb dpkg-shlibdeps file cpack readelf; do
     command -v $tool >/dev/null || { echo "skipped: no $tool"; exit 77; }
@@ -16,7 +16,7 @@ field_of() { dpkg-deb -f "$deb" "$1"; }
 [ "$(field_of Package)" = dtrun ] && [ "$(field_of Architecture)" = "$(dpkg --print-architecture)" ] || fail "$(dpkg-deb -f "$deb")"
 grep -qF "dtrun $(field_of Version) " <<<"$("$dtrun" --version)" || fail "version $(field_of Version)"
 
-# The files of `cmake --install`, but for zsh's folder and what removes them; root owns them, and only root can write them.
+# The files of `cmake --install`, except zsh's folder and the uninstaller; root owns them, and only root can write them.
 diff <(cd "$work/prefix" && find . -type f ! -path ./libexec/dtrun/installed ! -path ./libexec/dtrun/uninstall |
     sed 's/site-functions/vendor-completions/' | sort) \
     <(cd "$work/root/usr" && find . -type f | sort) || fail "its files are others"
@@ -27,15 +27,15 @@ grep -qxF 'ExecStart=/usr/bin/dtrun serve' "$work/root/usr/lib/systemd/user/dtru
 "$work/prefix/libexec/dtrun/uninstall" >"$work/said" || fail "uninstall: exit $?"
 [ ! -e "$work/prefix" ] && [ -e "$work/root/usr/bin/dtrun" ] || fail "left: $(find "$work/prefix" | head -n 5)"
 
-# Every library that a program asks for comes from a package that it depends on.
+# Every library that a program needs comes from a package that it depends on.
 depends=" $(field_of Depends | tr -d ' ' | sed 's/([^)]*)//g; s/,/ /g') "
 for program in "$work"/root/usr/bin/dtrun "$work"/root/usr/libexec/dtrun/*; do
     ldd "$program" >"$work/needs" 2>/dev/null || continue # the agent needs none
     ! grep "not found" "$work/needs" || fail "$program"
     for library in $(sed -n 's/.* => \(\/[^ ]*\).*/\1/p' "$work/needs"); do
-        grep -qF "[$(basename "$library")]" <<<"$(readelf -d "$program")" || continue # another library's need
+        grep -qF "[$(basename "$library")]" <<<"$(readelf -d "$program")" || continue # needed by another library
         package=$({ dpkg -S "$library" || dpkg -S "$(realpath "$library")" || dpkg -S "/usr$library"; } 2>/dev/null | head -n 1)
-        # CUDA's own are loaded when a card is asked for, and Debian has no package of theirs.
+        # CUDA's libraries are loaded when a card is requested, and Debian has no package of them.
         [ -n "$package" ] || [ "$(basename "$program")" != libdtrun-cuda.so ] || continue
         case $depends in *" ${package%%:*} "*) ;; *) fail "$library of '${package%%:*}' is not in Depends:$depends" ;; esac
     done

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# examples/quickstart.sh in a copy of the source: it counts while it builds, does not build the GPU part because nvcc
-# is there, and says after Ctrl-C what is left.
+# examples/quickstart.sh in a copy of the source: it counts while it builds, does not build the GPU part just because
+# nvcc is there, and reports after Ctrl-C what is left.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 work=$(mktemp -d)

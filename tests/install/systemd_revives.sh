@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# With the timer that is installed a run gets its supervisor back without anybody looking: after kill -9,
-# and after the launch machine was booted again. A real user manager, in namespaces of this test: when
-# the first of them ends every process in it is gone, as in a reboot, and the second has another boot id.
+# The installed timer restarts the supervisor of a run without any command: after kill -9, and after a reboot of the
+# launch machine. A real user manager runs in namespaces of this test: when the first one ends, every process in it is
+# gone, as in a reboot, and the second one has another boot id.
 if [ -z "${PHASE:-}" ]; then
     command -v systemd-run systemctl >/dev/null && [ -x /lib/systemd/systemd ] || { echo "skipped: no systemd"; exit 77; }
     [ "$(id -u)" = 0 ] && unshare --mount --pid --fork --mount-proc true 2>/dev/null ||
@@ -43,7 +43,7 @@ is_up() { case $(systemctl --user is-system-running 2>/dev/null) in running | de
 await 60 is_up
 kill -0 $manager 2>/dev/null || { echo "skipped: no user manager of systemd can run here"; exit 77; }
 if [ "$PHASE" = first ]; then
-    for unit in service timer; do # not every half minute, and for this state folder (an empty value takes all times away)
+    for unit in service timer; do # more often, and for this state folder (an empty value removes all times)
         mkdir -p "$HOME/.config/systemd/user/dtrun-supervisors.$unit.d"
     done
     printf '[Service]\nEnvironment=XDG_STATE_HOME=%s\n' "$XDG_STATE_HOME" \
@@ -56,7 +56,7 @@ if [ "$PHASE" = first ]; then
 fi
 
 supervisor() { pgrep -f '^dtrun supervise one$' || true; }
-# Exactly one: a supervisor that starts is two processes for a moment.
+# Exactly one supervisor; while it starts it is two processes for a moment.
 is_supervised() { [ "$(supervisor | wc -w)" -eq 1 ]; }
 has_step() { [ "$("$driver" get one step)" -ge "$1" ]; }
 attempt_is() { [ "$("$driver" get one attempt)" = "$1" ]; }
@@ -66,7 +66,7 @@ if [ "$PHASE" = first ]; then
     await 30 is_supervised
     pid=$(supervisor)
     kill -9 "$pid"
-    await 30 is_supervised # by the timer: nothing here looks
+    await 30 is_supervised # started by the timer: no command runs here
     [ "$(supervisor)" != "$pid" ] || fail "it was not killed"
     grep -q '\.scope$' "/proc/$(supervisor)/cgroup" || fail "it is in the unit of the timer: $(grep systemd "/proc/$(supervisor)/cgroup")"
     step=$("$driver" get one step)
@@ -74,7 +74,7 @@ if [ "$PHASE" = first ]; then
     attempt_is 1 || fail "another attempt was begun"
 else
     await 40 attempt_is 2
-    # it is told after it is stored
+    # reported after it is stored
     await 10 grep -q "node localhost was rebooted: attempt 2 continues" "$XDG_STATE_HOME/dtrun/runs/one/supervisor.log"
     await 30 has_step 3
     "$BASE/prefix/bin/dtrun" stop one >/dev/null || fail "stop: exit $?"

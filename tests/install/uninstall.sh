@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# uninstall: removes what `cmake --install` put below a prefix and the folders that it made, and nothing else: with
-# several prefixes of one build, DESTDIR, an update, a moved prefix. package.sh shows that cpack changes nothing of this.
+# uninstall: removes the files that `cmake --install` put below a prefix and the folders that it made, and nothing else:
+# with several prefixes of one build, DESTDIR, an update, a moved prefix. package.sh shows that cpack changes nothing of
+# this.
 . "$(dirname "$0")/../cli/lib.sh"
 build=$(dirname "$(realpath "$DTRUN_BIN")")
 install() { cmake --install "$build" "$@" >"$work/installed" 2>&1 || fail "cmake --install $*: $(tail -n 3 "$work/installed")"; }
@@ -8,7 +9,7 @@ uninstall() { "$1/libexec/dtrun/uninstall" >"$work/out" 2>"$work/err" || fail "u
 listed() { (cd "$1" && find . | sort); }
 same() { diff <(listed "$1") "$2" >"$work/differs" || fail "what is left in $1 differs: $(head -n 5 "$work/differs")"; }
 
-# A prefix that others use too: their files and folders stay, empty ones too. A relative prefix, a space in a name.
+# A prefix with files of others: these files and folders stay, also empty ones. A relative prefix, a space in a name.
 subject="a prefix that others use"
 shared="$work/a prefix"
 mkdir -p "$shared/bin" "$shared/share/fish" "$shared/share/man/man1" "$shared/lib"
@@ -23,13 +24,13 @@ uninstall "$shared"
 says "removed dtrun from '$shared'"
 same "$shared" "$work/before"
 
-# The other prefix is still whole. An update to a build with other files removes those of before too.
+# The other prefix is still complete. After an update to a build with other files, the earlier files are removed too.
 subject="an update"
 diff <(cd "$alone" && find . -type f | sed 's|^\./||' | sort) <(grep -v '/$' "$alone/libexec/dtrun/installed" | sort) ||
     fail "the record is not what is installed"
 echo "share/doc/dtrun/old.md" >>"$alone/libexec/dtrun/installed"
 touch "$alone/share/doc/dtrun/old.md"
-# The earlier build had no examples: their folder is new, in one that dtrun made.
+# The earlier build had no examples: their folder is new, inside a folder that dtrun made.
 rm -r "$alone/share/doc/dtrun/examples"
 sed -i '\|^share/doc/dtrun/examples|d' "$alone/libexec/dtrun/installed"
 install --prefix "$alone"
@@ -48,7 +49,7 @@ says "1 run is active on this machine" "  $run of " "dtrun stop RUN"
 expect 0 stop "$run" --now
 [ ! -e "$work/moved" ] || fail "left: $(find "$work/moved" | head -n 5)"
 
-# A file that somebody put there later keeps its folder.
+# A file that was added later keeps its folder.
 subject="DESTDIR"
 export DESTDIR=$work/root
 install --prefix /opt/dtrun
@@ -57,7 +58,7 @@ packaging/uninstall /opt/dtrun >"$work/out" 2>&1 || fail "exit $?: $(<"$work/out
 [ "$(find "$DESTDIR" ! -type d)" = "$DESTDIR/opt/dtrun/share/doc/dtrun/mine" ] || fail "left: $(find "$DESTDIR" ! -type d | head -n 5)"
 [ "$(find "$DESTDIR" -type d -empty)" = "" ] || fail "empty: $(find "$DESTDIR" -type d -empty)"
 
-# The target, with the prefix of the build folder; then nothing is there any more.
+# The target uninstall, with the prefix of the build folder; then nothing is left.
 subject="the target"
 install
 cmake --build "$build" --target uninstall >"$work/out" 2>&1 || fail "exit $?: $(<"$work/out")"

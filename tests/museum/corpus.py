@@ -1,4 +1,4 @@
-"""The text that the runs of the museum learn from: the same everywhere, so that it need not be kept."""
+"""Prints the training text of the museum's runs, which is the same everywhere and need not be stored."""
 
 WORDS = "the old oak fell to the lot at noon and all the folk ate a tale".split()
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Makes runs/NAME.tar.xz: small runs of a release, as it left them, with what it said about them.
+# Makes runs/NAME.tar.xz: small runs of a release as it left them, with its output about them.
 #
 #   tests/museum/make.sh NAME      a line of `versions`; builds that commit first, in $MUSEUM_BUILDS
 #
-# Each of {plain, epochs, fsdp} is there whole, and stopped on its way; plain also crashed: everything of
-# it was killed at once, so that its history still calls it running. All are in /tmp/dtrun-museum, which
+# Each of {plain, epochs, fsdp} exists finished, and stopped before its end. plain also exists crashed: all its
+# processes were killed at once, so that its history still shows it as running. All are in /tmp/dtrun-museum, which
 # move.py replaces when they are unpacked elsewhere.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -42,7 +42,7 @@ reached() { # run step
 }
 engines() { for pid in $(processes); do [ "$(readlink "/proc/$pid/exe")" != "$root/bin/dtrun-engine" ] || echo "$pid"; done; }
 signal() { kill "-$1" $(engines) 2>/dev/null || true; }
-# run step: its ranks are stopped there, so that a quick machine is not at the end before anybody looks
+# run step: stops its ranks there, so that on a fast machine the run does not end before it is checked
 await() {
     until [ -n "$(engines)" ]; do sleep 0.005; done
     until signal STOP && reached "$@"; do
@@ -59,14 +59,14 @@ run() { # name option...
     shift
     dtrun launch recipe.yaml --set name="$run_name" "$@" >/dev/null
 }
-kind() { # name setting...: whole, and stopped
+kind() { # name setting...: a finished and a stopped run
     local kind=$1 set=()
     shift
     for setting; do set+=(--set "$setting"); done
     run "$kind-whole" --wait "${set[@]}"
     run "$kind-stopped" --detach "${set[@]}"
     await "$kind-stopped" 5
-    (sleep 0.5; signal CONT) & # the stop is there by then
+    (sleep 0.5; signal CONT) & # the stop has been requested by then
     grep -q '"state": *"stopped"' <<<"$(dtrun stop "$kind-stopped" --json)" ||
         { echo "it ended before it was stopped: once more"; exit 1; }
     wait
@@ -74,7 +74,7 @@ kind() { # name setting...: whole, and stopped
 kind plain
 kind epochs schedule.steps=0 schedule.epochs=2 checkpoint.every_epoch=1
 kind fsdp strategy=fsdp ranks=2
-# --- what it says of them; and the crash
+# --- the release's output about them; and the crash
 cat >state/about.json <<JSON
 {"build": "$("$root/bin/dtrun" --version)", "root": "$root"}
 JSON
@@ -82,7 +82,7 @@ for whole in plain epochs fsdp; do
     dtrun generate "$whole-whole" --seed 1 --tokens 40 --prompt the >"state/$whole.txt"
 done
 dtrun list --json --limit 0 >state/list.json
-run plain-crashed --detach # the last: any command would bring a supervisor for it
+run plain-crashed --detach # last, because any command would start a supervisor for it
 await plain-crashed 5
 end_all
 [ "$(python3 -c "import sqlite3

@@ -1,7 +1,6 @@
-"""Unpacked runs of the museum learn where they are now: move.py STATE OLD NEW.
-
-What a run's folder and its history say of paths, as `mv` of a state folder and of the programs would
-need it if there were anything like it. The lines of journals keep sums that are right."""
+"""Replaces the path OLD by NEW in unpacked runs of the museum: move.py STATE OLD NEW. Changes the paths in a run's
+folder and in the history, as if the state folder and the programs had been moved. Recomputes the checksums of journal
+lines."""
 
 import pathlib
 import re
@@ -12,7 +11,7 @@ SUM = re.compile(rb',"sum":"[0-9a-f]{8}"}$')
 
 
 def checksum(text):
-    """Of runner/agent/scan.c."""
+    """The checksum of runner/agent/scan.c."""
     value = 2166136261
     for byte in text:
         value = (value ^ byte) * 16777619 % 2**32

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Today's build lists, shows, generates from, resumes and supervises the runs of a released build (make.sh), and
-# reaches the losses that the released build reached: museum.sh NAME.
+# museum.sh NAME: the current build lists, shows, generates from, resumes and supervises the runs of a released build
+# (make.sh), and reaches the same losses.
 . "$(dirname "$0")/../cli/lib.sh"
 museum=tests/museum
 tar -xJf "$museum/runs/$1.tar.xz" -C "$work"
@@ -8,13 +8,13 @@ about=$work/state/about.json
 of() { python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))[sys.argv[2]])' "$about" "$1"; }
 python3 "$museum/move.py" "$work/state" "$(of root)" "$work"
 python3 "$museum/corpus.py" >"$work/corpus.txt"
-ln -s "$(dirname "$dtrun")" "$work/bin" # where the programs were, today's are now
+ln -s "$(dirname "$dtrun")" "$work/bin" # the programs of the current build, in place of the old ones
 dtrun=$work/bin/dtrun
 
-# Losses of another processor differ by this much at most (tests/dist/golden_losses.sh). Not 0 on a processor with the
-# same instruction set either: oneDNN also cuts its sums by the size of the caches.
+# Losses on another processor differ by at most this much (tests/dist/golden_losses.sh). The difference is not 0 on a
+# processor with the same instruction set either, because oneDNN also divides its sums by the size of the caches.
 bound=1.2e-7
-ends_like() { # run whole: both curves of loss and validation loss are the same
+ends_like() { # run whole: both runs have the same curves of loss and validation loss
     local name
     for name in loss valid_loss; do
         expect 0 metrics "$1" --name $name
@@ -49,7 +49,7 @@ for run in {plain,epochs,fsdp}-{whole,stopped}; do
     json "len(o['checkpoints']) > 0"
 done
 
-# The one that crashed is still running, as far as its history knows: it continues by itself.
+# The crashed run is still running according to its history: it continues by itself.
 for kind in plain epochs fsdp; do
     expect 0 generate "$kind-whole" --seed 1 --tokens 40 --prompt the
     cmp -s "$work/out" "$work/state/$kind.txt" || fail "$kind-whole generates another text"

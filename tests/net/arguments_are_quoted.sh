@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Names, paths and values full of what a shell would take for its own: they arrive as they are, on
-# hosts whose own folders are called like that too, and nothing of them is run.
+# Names, paths and values full of characters that are special to a shell arrive unchanged, on hosts whose own folders
+# have such names too, and nothing in them is executed.
 . "$(dirname "$0")/lib.sh"
 hosts 2 apart
 cd "$net/launch" || exit 1
@@ -39,7 +39,7 @@ is "the host's own folder" "$(python3 -c 'import json, sys; print(json.load(open
 is "what is left in it" "$(ssh host1 'ls "$XDG_STATE_HOME/dtrun/nodes"')" ""
 "$dtrun" resume words --wait --set schedule.steps=45 >"$net/out" 2>&1 || fail "resume: $(cat "$net/out")"
 
-# What cannot be a name is refused before ssh sees it.
+# A value that cannot be a node name is refused before ssh gets it.
 for node in '-oProxyCommand=touch pwned' '$(touch pwned)' 'a;touch pwned' '`touch pwned`' "a'b" $'a\nb' 'me@-oX'; do
     got=0
     launch_nasty --set "nodes=[$(python3 -c 'import json, sys; print(json.dumps(sys.argv[1]))' "$node")]" || got=$?

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# Every way in which a node is no good: doctor says each with what helps, all nodes at once, and a launch
-# ends with it before anything is started.
+# Every fault of a node: doctor reports each with a remedy, for all nodes at once, and a launch ends with it before
+# anything starts.
 . "$(dirname "$0")/lib.sh"
 hosts 3 apart
 doctor() { "$dtrun" doctor "$net/launch/r.yaml" "$@" >"$net/out" 2>&1 </dev/null; }
-told() { # code text options...: by doctor
+told() { # code text options...: runs doctor
     local code=$1 text=$2 got=0
     shift 2
     doctor "$@" || got=$?
     [ $got -eq "$code" ] || fail "doctor $*: code $got, wanted $code: $(cat "$net/out")"
     grep -qF -- "$text" "$net/out" || fail "doctor $*: does not say '$text': $(cat "$net/out")"
 }
-refused() { # code text options...: by doctor and launch
+refused() { # code text options...: runs doctor and launch
     told 3 "$2" "${@:3}"
     wants "$1" "$2" "$dtrun" launch --wait "$net/launch/r.yaml" "${@:3}"
 }
@@ -71,14 +71,14 @@ printf 'GLIBC_2.99' >>"$net/launch/engine"
 DTRUN_ENGINE=$net/launch/engine refused 3 "but this dtrun needs 2.99"
 refused 2 "MB of memory are free: lower" --set batch.sequences=60000 --set batch.tokens=2048 --set data.split=0
 
-# An agent whose bytes are damaged, or that is for another machine, is put there anew.
+# An agent whose bytes are damaged, or that is for another machine, is sent again.
 on host1 sh -c 'cd ~/.cache/dtrun/agents && for agent in *; do printf "\367" | dd of=$agent bs=1 seek=18 conv=notrunc 2>/dev/null; done'
 told 0 "good"
 on host1 sh -c 'cd ~/.cache/dtrun/agents && for agent in *; do cp /bin/true small && truncate -s $(stat -c %s $agent) small && mv small $agent; done'
 told 0 "good"
 launch after-damage --set schedule.warmup_steps=0 --set schedule.steps=2
 
-# A login shell that says things is fine; the rest of what may be said is noise.
+# A login shell that prints something is fine; other output is noise.
 case $(getent passwd "$(id -u)") in
 *bash)
     on host1 sh -c 'printf "%s\n" "echo Welcome; echo dtrun; echo noise >&2" >~/.bashrc'
@@ -120,7 +120,7 @@ on host1 mount --bind "$net/uname" /usr/bin/uname
 refused 3 "is a riscv64 machine"
 on host1 umount /usr/bin/uname
 launch well-again --set schedule.warmup_steps=0 --set schedule.steps=2
-# The engine is there, and hardly anything is free beside it.
+# The engine exists, and there is hardly any free space next to it.
 on host1 sh -c 'mount -o remount,size=$(($(df -k --output=used /root | tail -n 1) + 8192))k /root'
 refused 3 "checkpoints and logs take"
 [ "$("$dtrun" list --json | python3 -c 'import json, sys; print(sum(r["state"] != "finished" for r in json.load(sys.stdin)["runs"]))')" = 0 ] ||

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What a node needs is put there once: agent, engine with its libraries, data; and what is wrong with
-# a node is said before anything starts.
+# The bundle that a node needs is sent once: agent, engine with its libraries, data. Faults of a node are reported
+# before anything starts.
 . "$(dirname "$0")/lib.sh"
 hosts 2
 
@@ -22,7 +22,7 @@ refused() { # host text what
     grep -qF -- "$2" "$net/err" || fail "$3: does not say '$2': $(tail -n 1 "$net/err")"
 }
 
-# Nothing is there; then everything, and the engine runs from it.
+# An empty host gets everything, and the engine runs from it.
 plan never
 far && refused host1 "data.ship is never" "data that may not be shipped"
 plan auto
@@ -47,20 +47,19 @@ good host1 "a second launch"
 ! grep -q copying "$net/err" || fail "a second launch copies again"
 
 if far; then
-    # What broke off continues: most of the file is there from a time before.
+    # An interrupted transfer continues: most of the file was sent earlier.
     ssh host1 "cd ~/.cache/dtrun/data && for d in *; do head -c 1500000 \$d/* >\$d.part && rm -r \$d; done"
     good host1 "data that broke off"
     sent=$(sed -n 's/.*copying.*: \([0-9]*\) of.*/\1/p' "$net/err" | head -n 1)
     [ "$sent" -gt 1400 ] || fail "data that broke off are sent from the beginning"
     "$DTRUN_BIN/dtrun-reach" host1 /bin/cat "$there" | cmp -s - "$data" || fail "the resumed data are others"
-    # ... and where the part is not the file's beginning, the next try is a whole one.
+    # ... and if the part is not the beginning of the file, the next try sends all of it.
     ssh host1 "cd ~/.cache/dtrun/data && for d in *; do head -c 1500000 /dev/urandom >\$d.part && rm -r \$d; done"
     refused host1 "damaged in transfer" "a damaged part"
     good host1 "after a damaged part"
 fi
 
-# A new dtrun: only what is new is copied, the rest is linked from the bundle before; not where it is
-# damaged there.
+# A new dtrun: only new files are copied, the others are linked from the previous bundle, unless they are damaged there.
 cp "$DTRUN_BIN/dtrun-engine" "$net/launch/engine"
 new_engine() { # what
     printf x >>"$net/launch/engine"
@@ -77,7 +76,7 @@ new_engine "a new engine beside a damaged bundle"
 [ "$(links "$new" +1)" = 0 ] || fail "files of a damaged bundle are linked"
 ssh host1 "cmp -s $new/lib/${damaged##*/} $damaged" && fail "a damaged library is taken"
 
-# Two launches at once, to a host that has nothing: both are good, one bundle is there.
+# Two launches at once, to an empty host: both succeed, and one bundle exists.
 "$DTRUN_BIN/prepare_node" host2 run1 "$net/launch/a" "$net/plan.json" >"$net/out" 2>"$net/err.a" &
 first=$!
 "$DTRUN_BIN/prepare_node" host2 run2 "$net/launch/b" "$net/plan.json" >"$net/out.b" 2>"$net/err.b" &
@@ -85,7 +84,7 @@ wait $first || fail "one of two launches: $(tail -n 1 "$net/err.a")"
 wait $! || fail "the other of two launches: $(tail -n 1 "$net/err.b")"
 [ "$(ssh host2 'ls -A ~/.cache/dtrun/bundles | wc -l')" = 1 ] || fail "two launches leave $(ssh host2 'ls -A ~/.cache/dtrun/bundles')"
 
-# Bundles that nobody asked for in a day go when a new one comes; those in use stay.
+# Bundles that were not requested for a day are removed when a new one comes; those in use stay.
 ssh host2 'cd ~/.cache/dtrun/bundles && rm -rf ./* && mkdir -p old/bin used/bin &&
     cp /bin/sleep used/bin/dtrun-engine && touch -d "2 days ago" old used &&
     { ~/.cache/dtrun/bundles/used/bin/dtrun-engine 60 >/dev/null 2>&1 & }'
@@ -94,7 +93,7 @@ left=$(ssh host2 'ls ~/.cache/dtrun/bundles')
 ! grep -q old <<<"$left" || fail "an old bundle stays"
 grep -q used <<<"$left" || fail "a bundle in use is removed"
 
-# A program that wants a newer glibc than there is.
+# A program that needs a newer glibc than the host has.
 cp "$DTRUN_BIN/dtrun-engine" "$net/launch/engine"
 printf 'GLIBC_2.99' >>"$net/launch/engine"
 DTRUN_ENGINE=$net/launch/engine refused host1 "this dtrun needs 2.99" "a glibc that is too old"

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Hosts that share no folder: every checkpoint is whole on the launch machine; a run continues from it
-# after a killed rank, and on other hosts, and its losses are those of a run that nothing happened to.
+# Hosts that share no folder: every checkpoint is complete on the launch machine. A run continues from it after a killed
+# rank, and on other hosts, with the losses of an undisturbed run.
 . "$(dirname "$0")/lib.sh"
 hosts 3 apart
 home() { echo "$net/launch/state/dtrun/runs/$(value "$1" "o['run']")/checkpoints"; }
-steps() { # RUN: the whole checkpoints here
+steps() { # RUN: the complete checkpoints here
     (cd "$(home "$1")" && for one in step-*; do [ ! -e "$one/complete" ] || echo -n "${one#step-00000} "; done)
 }
 # halted RUN STEP: launches the run, whose rank 2 (on the second node) halts itself after that step of the first
-# attempt, so that a fast run is not over before the test acts on it. A stop wakes the rank.
+# attempt, so that a fast run does not end before the test acts on it. A stop wakes the rank.
 halted() {
     DTRUN_FAULT="hang 2@$2" "$dtrun" launch --detach "$net/launch/r.yaml" --set name="$1" >/dev/null
 }
@@ -26,11 +26,11 @@ evaluate: {every: 0, sequences: 32}
 checkpoint: {every: 200, keep: 2, keep_best: 0}
 log: {every: 10}
 END
-every=10 # a run that is stopped tells of its last step too
+every=10 # a stopped run reports its last step too
 launch golden --set 'nodes=[localhost, localhost#2]'
 points=$(curve golden | wc -l)
 
-# What the nodes no longer keep is not kept here either.
+# Checkpoints that the nodes no longer keep are not kept here either.
 launch hosts
 same_curve hosts golden "$points"
 is "names here" "$(ls "$(home hosts)" | xargs)" "step-00000400 step-00000600"
@@ -40,7 +40,7 @@ is "checkpoints of the store" "$("$dtrun" checkpoints hosts --json |
     python3 -c 'import json, sys; print([c["step"] for c in json.load(sys.stdin)["checkpoints"]])')" "[600, 400]"
 "$dtrun" generate hosts --tokens 5 >"$net/out" 2>&1 || fail "no text from what came home: $(cat "$net/out")"
 
-# Stopped, and continued on a host that never saw it and this machine.
+# Stopped, and resumed on this machine and a host that never had the run.
 halted moves 25
 await 60 past moves 20
 "$dtrun" stop moves >"$net/out" 2>&1 || fail "stop: $(cat "$net/out")"
@@ -51,7 +51,7 @@ is "step that it continued from" "$(start_of moves 2)" "$at"
 same_curve moves golden "$points"
 [[ $(steps moves) == *"600 " ]] || fail "the last checkpoint is not here: $(steps moves)"
 
-# A rank is killed on a host: the next attempt starts from what is here.
+# A rank is killed on a host: the next attempt starts from the checkpoint that is here.
 halted falls 250
 has_checkpoint() { [ -n "$(steps falls)" ]; }
 await 60 has_checkpoint

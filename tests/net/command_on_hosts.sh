@@ -95,16 +95,16 @@ done
 is "what a smoke test leaves on the hosts" "$(for host in host1 host2; do ssh $host 'ls /root/.local/state/dtrun/nodes'; done)" "$before"
 is "what a smoke test leaves here" "$(ls "$net/tmp")$(ls "$net/launch/here" | tr '\n' ' ')" "r.yaml run.sh "
 
-# A host that is gone is left out where the recipe allows fewer: the next attempt has two processes.
+# A host that is gone is left out if the recipe allows fewer: the next attempt has two processes.
 wants 0 "" "$dtrun" launch --detach "$net/launch/meet.yaml" --set name=lost --set 'command=python3 meet.py stay' \
     --set nodes_min=1 --set failure.max_restarts=1
 await 15 stays lost
-# the program of rank 0 does not notice by itself, as a collective would: it is held, and makes no step
+# the program of rank 0 does not notice by itself, unlike a collective: it is halted, and makes no step
 "$net_sh" pids "$net" host1 | xargs -r ps -o pid=,args= -p | awk '/meet.py/ { print $1 }' | xargs kill -STOP
 "$net_sh" cut "$net" host2
 again() { [ "$(value lost "o['attempt']")" -eq 2 ] && [ "$(value lost "o['loss']")" = 2.0 ]; }
 await 60 again || fail "no attempt without host2: $("$dtrun" show lost)"
-# a stop says that host2 is not proved, until it can be asked
+# a stop reports that host2 has proved nothing, until it can be asked
 wants 5 "host2" "$dtrun" stop lost
 ! grep -q "verified later\|none of its processes are left" "$net/out" || fail "a proof without host2: $(cat "$net/out")"
 "$net_sh" heal "$net" host2

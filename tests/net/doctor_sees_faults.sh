@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# dtrun doctor, and the first phase of a launch: what the nodes are, and each fault with its remedy.
+# dtrun doctor, and the first phase of a launch: the properties of the nodes, and each fault with its remedy.
 . "$(dirname "$0")/lib.sh"
 hosts 2
 recipe() { # nodes gpus
@@ -38,7 +38,7 @@ json "o['version'] == 1 and o['good'] and ', '.join(n['node'] for n in o['nodes'
 json 'all(n["reached"] and n["good"] and abs(n["clock_skew_ms"]) < 2000 for n in o["nodes"])'
 json 'all(n["facts"][k] for n in o["nodes"] for k in ("arch", "glibc", "cores", "memory_free_bytes", "state_free_bytes"))'
 
-# A node that nobody reaches, beside one that is good; a launch ends at once and leaves nothing.
+# A node that cannot be reached, next to a good one; a launch ends at once and leaves nothing.
 printf 'Host deaf\n  HostName 127.0.0.1\n  Port 1\n' >>"$net/ssh_config"
 recipe '[host1, deaf]'
 doctor 3 "nothing listens on its ssh port"
@@ -50,8 +50,8 @@ grep -q "nothing listens" "$net/out" || fail "a launch to a deaf node says: $(ca
 [ "$("$dtrun" list --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["runs"]))')" = 0 ] ||
     fail "a launch that could not be leaves a run"
 
-# A connection that earlier commands left open proves nothing: the doctor opens its own. Without host keys and
-# without a login key no node is good, and none is asked over the connection of another.
+# A connection that earlier commands left open proves nothing: the doctor opens its own. Without host keys and without a
+# login key every node is faulty, and none is asked over the connection of another command.
 recipe "[$nodes]"
 doctor 0 "good"
 mv "$net/known_hosts" "$net/known"
@@ -80,13 +80,13 @@ if [ "$net_kind" = namespace ]; then
     tests/net/net.sh heal "$net" host1
 fi
 
-# One machine under two names; a name twice is the recipe reader's.
+# One machine under two names; a name given twice is an error of the recipe.
 awk '/^Host host1$/ {print "Host again"; getline; print; getline; print}' "$net/ssh_config" >"$net/again"
 cat "$net/again" >>"$net/ssh_config"
 recipe '[host1, again]'
 doctor 3 "'host1' and 'again' are the same machine"
 
-# This machine under another name: said, and taken. (Where hosts are loopback, all of them are it.)
+# This machine under another name: reported, and accepted. (Loopback hosts are all this machine.)
 if [ "$net_kind" = loopback ]; then
     recipe '[host1]'
     doctor 0 "is this machine"
@@ -99,7 +99,7 @@ recipe '[host1, host2]'
 grep -q "has no address on 'ib7'" "$net/out" || fail "an interface that is not there: $(cat "$net/out")"
 
 if [ "$net_kind" = namespace ]; then
-    # Both are reached from here, and not from each other.
+    # Both nodes can be reached from here, but not from each other.
     json 'o["good"]'
     address=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["nodes"][1]["address"])' "$net/json")
     on_host1() { tests/net/net.sh on "$net" host1 "$@"; }
@@ -125,7 +125,7 @@ END
         on_host1 rm /root/.bashrc ;;
     esac
 
-    # A way that comes back while they look for it, as that of a link which was down until now.
+    # A route that comes back during the check, like that of a link which was down until now.
     dials() { # pid
         tr '\0' ' ' 2>/dev/null <"/proc/$1/cmdline" | grep -q "node dial $address"
     }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Files that a command changed or made in its folder on a host are its own: a restart, a resume and the end of the run
-# neither replace nor remove them; a resume for which both sides changed a file is refused with its name.
+# Files that a command changed or made in its folder on a host belong to it: a restart, a resume and the end of the run
+# neither replace nor remove them. If both sides changed a file, the resume is refused with its name.
 . "$(dirname "$0")/lib.sh"
 hosts 2 apart
 work=$net/launch/program
@@ -40,7 +40,7 @@ shows() { # run text
 }
 kept() { for file in changed sub/changed made; do shows "$1" "has $file: by the run"; done; }
 
-# A restart and a resume go on with the run's files; a file that only this machine changed is sent.
+# A restart and a resume continue with the files of the run; a file that only this machine changed is sent.
 wants 0 "" "$dtrun" launch --wait "$net/launch/r.yaml" --set name=again --set failure.max_restarts=1
 kept again
 begun first
@@ -54,7 +54,7 @@ for text in 'has becomes/inner: precious' 'has __pycache__/model.pt: 2' 'has sam
     'link same' 'has removed: cat:'; do shows first "$text"; done
 is "what is elsewhere" "$(on host1 cat /root/elsewhere/inner)" precious
 
-# Both sides changed: the resume is refused before anything starts, and nothing changes.
+# Both sides changed a file: the resume is refused before anything starts, and nothing changes.
 begun both
 echo "by hand" >"$work/changed"
 echo "by hand" >"$work/made"
@@ -67,7 +67,7 @@ kept both
 rm "$work/.dtrunignore" "$work/made"
 echo "sent changed" >"$work/changed"
 
-# The same content on both sides is not a conflict; a file that took a folder's place, and the reverse, are.
+# The same content on both sides is not a conflict; a file in place of a folder, and the reverse, are conflicts.
 begun equal
 echo "by the run" >"$work/changed"
 resumed 0 "" equal

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# A node with GPUs, in a recipe that says nothing of them: the probe finds them (by nvidia-smi, else by
-# the driver's files), and the node gets an engine that has the GPU part, with all that this needs but
-# the driver. The GPUs are files here; no program of theirs runs.
-NET_HOME_SIZE=2g # of which a bundle takes half
+# A node with GPUs, and a recipe without a field for them: the probe finds them (with nvidia-smi, else by the driver's
+# files). The node gets an engine with the GPU part and everything that it needs except the driver. The GPUs are files
+# here; nothing runs on them.
+NET_HOME_SIZE=2g # space of which a bundle takes half
 export NET_HOME_SIZE
 . "$(dirname "$0")/lib.sh"
 hosts 2 apart
-field() { # expression over o, of doctor
+field() { # expression over o, the output of doctor
     "$dtrun" doctor --json "$net/launch/r.yaml" 2>"$net/err" | python3 -c "import json, sys; o = json.load(sys.stdin); print($1)"
 }
 inside() { on "$1" sh -c "$2"; }
@@ -38,7 +38,7 @@ inside host1 "$smi"
 wants 0 "1 x NVIDIA Other Card, 83.9 GB free, driver 550.1" "$dtrun" doctor "$net/launch/r.yaml"
 inside host1 'umount /usr/local/bin'
 
-# The launch goes by it. Nothing of CUDA is on the node but what came with the engine.
+# The launch uses the result. Nothing of CUDA is on the node except what came with the engine.
 toolkit=$(ldd "$DTRUN_BIN/libdtrun-cuda.so" | awk '/cublas/ {print $3}')
 on host1 mount -t tmpfs tmpfs "$(dirname "$(realpath "$toolkit")")"
 on host1 test ! -e "$toolkit" || fail "host1 sees the toolkit of this machine"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The nodes of a recipe as a hostfile with slots and user names, and as a range; data in several files reach the
-# hosts, and train to the losses of the same recipe on this machine alone.
+# The nodes of a recipe as a hostfile with slots and user names, and as a range; data in several files are sent to the
+# hosts, and the losses are those of the same recipe on this machine only.
 . "$(dirname "$0")/lib.sh"
 hosts 2 apart
 recipe </dev/null

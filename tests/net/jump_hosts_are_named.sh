@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Faults on the way to a node that is reached through a jump host or a ProxyCommand: the message names the machine that
-# is to blame and the cause, which is never ssh's last line.
+# Faults on the way to a node that is reached through a jump host or a ProxyCommand: the message names the faulty
+# machine and the cause, which is never ssh's last line.
 . "$(dirname "$0")/lib.sh"
 hosts 2 apart
 node=$(address host1) jump=$(address host2)
@@ -69,7 +69,7 @@ says command-missing "ProxyCommand '/no/such/program" "No such file or directory
 says command-says "nc: port 22: Connection refused"
 ! grep -F "journalctl" "$net/table" || fail "a node's own sshd is blamed"
 
-# A jump host that lets us in and forwards nothing.
+# A jump host that accepts the login and forwards nothing.
 echo "AllowTcpForwarding no" >>"$net/host2/sshd_config"
 kill -HUP "$(cat "$net/host2/sshd.pid")"
 forbidden() {

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# A recipe with node names, launched on hosts with nothing installed: it trains to the very losses of
-# the same recipe on this machine alone, by ddp and by fsdp. A second launch copies nothing.
+# A recipe with node names, launched on hosts with nothing installed: it reaches exactly the losses of the same recipe
+# on this machine only, with ddp and with fsdp. A second launch copies nothing.
 . "$(dirname "$0")/lib.sh"
 hosts 2 apart
 on_one() { # name options...
     launch "$1" --set 'nodes=[localhost, localhost#2]' "${@:2}"
 }
-first_step_ms() { # run: from `created` to the journal's first metrics
+first_step_ms() { # run: seconds from `created` to the journal's first metrics
     "$dtrun" metrics "$1" --format jsonl --name loss | head -n 1 >"$net/first"
     "$dtrun" status "$1" --json >"$net/status"
     python3 - "$net/first" "$net/status" <<'END'
@@ -31,7 +31,7 @@ same_curve fsdp-hosts fsdp-here 82
 log=$(cat "$net"/launch/state/dtrun/runs/"$(value fsdp-hosts "o['run']")"/supervisor.log)
 ! grep -q copying <<<"$log" || fail "a second launch copies: $log"
 
-# What lies there is its owner's alone.
+# The files there can be read only by their owner.
 open=$(ssh host1 'find ~/.local/state/dtrun ~/.cache/dtrun -perm /077 ! -path "*/step-*"')
 is "what others may enter on a host" "$open" ""
 open=$(find "$net/launch/state/dtrun/runs" -maxdepth 2 -perm /077 ! -path '*/checkpoints')

@@ -1,9 +1,8 @@
-# What the scripts of this folder share: hosts, and runs on them (runs.sh).
+# Shared code of the scripts of this folder: hosts, and runs on them (runs.sh).
 #
-#   hosts 2 [apart]             host1, host2 (net.sh); skips the test where they cannot be had, or
-#                               where they are one machine
-#   curve RUN                   step, metric and value of losses and gradient norms, as text; with
-#                               $every set of step 1 and its multiples
+#   hosts 2 [apart]             host1, host2 (net.sh); skips the test if they cannot be made, or are one machine curve
+#   RUN                   step, metric and value of losses and gradient norms, as text; if $every is set, only for step
+#   1 and its multiples
 . "$(dirname "${BASH_SOURCE[0]}")/runs.sh"
 net_sh=$PWD/tests/net/net.sh
 usual='nodes: [host1, host2]'
@@ -31,13 +30,13 @@ launch() { # name options...
 }
 
 address() { sed -n "/^Host $1\$/,/^Host /s/ *HostName //p" "$net/ssh_config" | head -n 1; }
-drop_masters() { # of ssh: the next command signs in again
+drop_masters() { # of ssh: the next command logs in again
     local socket
     for socket in "$net"/run/dtrun/*; do
         [ ! -S "$socket" ] || ssh -S "$socket" -O exit x 2>/dev/null
     done
 }
-begin_closer() { # sets closed, a port here that closes each connection at once, and closer_pid
+begin_closer() { # sets closed to a local port that closes each connection at once, and closer_pid
     exec 5< <(exec python3 -c '
 import socket
 s = socket.socket()
@@ -59,7 +58,7 @@ curve() {
         $3 ~ /^(loss|valid_loss|gradient_norm)$/ && ($2 == 1 || $2 % every == 0) {print $2, $3, $4}'
 }
 
-# Exact: the same ranks exchange the same pieces in the same order, whatever lies between the nodes.
+# Exact, because the same ranks exchange the same pieces in the same order over any network.
 same_curve() { # a b lines
     curve "$1" >"$net/a"
     curve "$2" >"$net/b"

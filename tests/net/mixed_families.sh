@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Nodes reached by IPv4 and by IPv6 in one run: ranks talk over the family that all nodes have, whatever address ssh
-# was given, and nodes that share none are refused before anything is started.
+# Nodes reached by IPv4 and by IPv6 in one run: ranks connect over the address family that all nodes have, whatever
+# address ssh uses. Nodes that share none are refused before anything starts.
 . "$(dirname "$0")/lib.sh"
 hosts 2 apart
 if [ -z "$net_prefix6" ]; then
@@ -28,7 +28,7 @@ trains global "[\"$first\", host2]"
 trains link-local "[\"$link\", \"$second\"]"
 trains turned "[host1, \"$second\"]"
 
-# One network for each family: no address that both nodes have.
+# Each node has only one family: both share no address family.
 on host1 ip addr flush dev eth0 scope global
 on host1 ip addr add "$first/64" dev eth0 nodad
 on host2 ip -6 addr del "$second/64" dev eth0

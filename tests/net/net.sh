@@ -1,26 +1,23 @@
 #!/usr/bin/env bash
-# A network of test hosts, each with a real sshd and nothing of ours.
+# A network of test hosts, each with a real sshd and without dtrun.
 #
 #   net=$(tests/net/net.sh up 2) || exit $?    host1, host2; prints the network's folder.
-#                                              77 and one line where it cannot be had
+#                                              exits with 77 and one line if it cannot be made
 #   . "$net/env"                               PATH with an ssh that knows the hosts, XDG_* in $net/launch
-#   tests/net/net.sh cut $net host1            its cable is pulled: nothing comes and goes
-#   tests/net/net.sh heal $net host1           ... and put back
-#   tests/net/net.sh on $net host1 CMD...      a command there, past ssh (namespaces only: as its root)
-#   tests/net/net.sh pids $net host1           its processes, by their numbers here (loopback hosts: none are listed)
-#   tests/net/net.sh pid $net host1 PID        the number here of the process that is PID there
-#   tests/net/net.sh down $net                 all of it away, however it was left
+#   tests/net/net.sh cut $net host1            cuts its network: nothing passes in or out tests/net/net.sh heal $net
+#   host1           connects it again tests/net/net.sh on $net host1 CMD...      a command there, past ssh (namespaces
+#   only: as its root) tests/net/net.sh pids $net host1           its processes, by their process ids here (loopback
+#   hosts: none are listed) tests/net/net.sh pid $net host1 PID        the process id here of the process that is PID
+#   there tests/net/net.sh down $net                 removes all of it, in any state
 #
-# A host is a network namespace on a bridge (veth), a PID namespace whose process 1 is its sshd, a mount
-# namespace and a host name. It sees its own processes only. It sees this
-# machine's file system, with an empty /root (a small tmpfs) and without the folders of
-# NET_HIDE (default: this repository and $net/launch): nothing is installed there.
-# Where namespaces are not allowed, or with NET_KIND=loopback, the hosts are several sshd on ports of
-# 127.0.0.1 with a home each; then `cut` is not to be had and 'kind' in the env says so.
-# Host N has $net_prefix6::(10 + N) too; net_prefix6 is empty where there is no IPv6.
-# Names and addresses are this run's own: several networks may stand side by side.
-# DTRUN_TEST_TIMES, where it is set, is set for every command on the hosts too.
-# Wants openssh-server and, for namespaces, root and iproute2.
+# A host is a network namespace on a bridge (veth), a PID namespace whose process 1 is its sshd, a mount namespace and a
+# host name. It sees its own processes only. It sees this machine's file system, with an empty /root (a small tmpfs) and
+# without the folders of NET_HIDE (default: this repository and $net/launch): nothing is installed there. Where
+# namespaces are not allowed, or with NET_KIND=loopback, the hosts are several sshd on ports of 127.0.0.1 each with its
+# own home; then `cut` is not available, as 'kind' in the env says. Host N has $net_prefix6::(10 + N) too; net_prefix6
+# is empty where there is no IPv6. Names and addresses belong to this run, so that several networks can exist at once.
+# DTRUN_TEST_TIMES, if set, is also set for every command on the hosts. Needs openssh-server and, for namespaces, root
+# and iproute2.
 set -euo pipefail
 
 repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -100,8 +97,8 @@ up_namespace_host() { # index
     [ -z "$prefix6" ] || ip -n "$space" addr add "$prefix6::$((10 + $1))/64" dev eth0 nodad
     write_sshd_config "$host" "$address" 22 none
     [ -z "$prefix6" ] || echo "ListenAddress ::" >>"$net/$host/sshd_config"
-    # The network of the namespace's own: /sys and /etc/resolv.conf stay as they are.
-    # The first unshare waits outside of the host for the host's process 1, which becomes sshd.
+    # Only the network namespace is new: /sys and /etc/resolv.conf stay unchanged. The first unshare waits outside of
+    # the host for the host's process 1, which becomes sshd.
     setsid unshare -p --fork --kill-child nsenter --net="/run/netns/$space" unshare -m -u bash -c '
         set -e
         mount --make-rprivate /
@@ -140,7 +137,7 @@ up_loopback_host() { # index
 
 # --- commands
 
-pick_subnet() { # two /24 of the benchmark range 198.18.0.0/15 hold no one's network
+pick_subnet() { # no network uses two /24 of the benchmark range 198.18.0.0/15
     local number
     for number in $(shuf -i 0-511 -n 50); do
         subnet=198.$((18 + number / 256)).$((number % 256))
@@ -159,7 +156,7 @@ up() { # count
         kind=loopback
         echo "namespaces are not allowed here: hosts are several sshd on 127.0.0.1" >&2
     fi
-    net=$(mktemp -d /tmp/dtnet.XXXXXX) # short: sockets have their paths in it
+    net=$(mktemp -d /tmp/dtnet.XXXXXX) # short, because paths of sockets contain it
     trap '[ $? -eq 0 ] || down' EXIT
     id=dt${net##*.}
     mkdir -p -m 0700 "$net/run" "$net/launch" "$net/bin"
@@ -197,7 +194,7 @@ host_pid() { cat "$net/$1/sshd.pid"; }
 
 down() {
     local pid space socket host
-    for socket in "$net"/run/dtrun/*; do # connections that linger to be shared
+    for socket in "$net"/run/dtrun/*; do # shared connections that remain open
         [ -S "$socket" ] && "$ssh" -F none -S "$socket" -O exit x 2>/dev/null || true
     done
     for space in $(ip netns list 2>/dev/null | awk -v id="$id-" 'index($1, id) == 1 {print $1}'); do

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A run that has ended leaves nothing on its nodes but what may be the only one of its kind. It is resumed
-# all the same; and a supervisor that dies over it is followed by one that ends the run as it was.
+# An ended run leaves nothing on its nodes except files that may be the only copy. It can be resumed nevertheless. If a
+# supervisor dies during the removal, the next one completes the end of the run unchanged.
 . "$(dirname "$0")/lib.sh"
 hosts 2 apart
 nodes=/root/.local/state/dtrun/nodes
@@ -13,7 +13,7 @@ log: {every: 50}
 ranks: 1
 YAML
 
-# Stopped: what it saved is here; a checkpoint that never came here stays on its node, whole or in parts.
+# Stopped: its checkpoints are here; a checkpoint that was never downloaded stays on its node, complete or in parts.
 "$dtrun" launch --detach "$net/launch/r.yaml" --set name=ends >"$net/out" 2>&1 || fail "launch: $(cat "$net/out")"
 await 60 past ends 50
 run=$(value ends "o['run']") folder=$net/launch/state/dtrun/runs/$(value ends "o['run']")
@@ -31,8 +31,8 @@ grep -Eq "checkpoints that were not fetched are kept .*: (step-00000001, step-00
 [ ! -e "$folder/attempt-1/node-0/tidied" ] || fail "it is noted that nothing is left on host1"
 on host1 rm -r "$nodes/$run"
 
-# On the same nodes, which have nothing of it; and to its end, with a supervisor that dies while a node is
-# left: here because something holds the agent's lock there.
+# Resumed to its end on the same nodes, which have no files of it. The supervisor dies while it waits for a node, here
+# because a process holds the agent's lock there.
 "$dtrun" resume ends --detach >"$net/out" 2>&1 || fail "resume: $(cat "$net/out")"
 await 60 past ends $((at + 50))
 is "step that it continued from" "$("$dtrun" show ends --json | python3 -c "
@@ -48,15 +48,15 @@ await 30 left_one
 is_now ends stopping || fail "the run is $(value ends "o['state']") before its nodes are clean"
 kill -9 $(pgrep -f "dtrun supervise $run\$")
 "$net_sh" on "$net" host2 pkill -x 'flock|sleep'
-ended() { is_now ends stopped; } # which brings a supervisor back
+ended() { is_now ends stopped; } # this command starts a supervisor again
 await 30 ended
 wait $stop
 is "stop" "$? $(grep -ci 'lost\|fail' "$net/stop")" "0 0"
 is "what host2 keeps" "$(left host2)" ""
 is "how it ended" "$(value ends "o['exit_code'], o['reason']")" "4 stopped by request"
 
-# The checkpoint that it continued from is no longer here: what the nodes have of it stays. And an attempt
-# whose agent is gone there is asked for with the newest one.
+# The checkpoint that it continued from is no longer here: the parts on the nodes stay. An attempt whose agent is gone
+# there is asked about with the newest agent.
 at=$(value ends "o['step']")
 "$dtrun" resume ends --detach >"$net/out" 2>&1 || fail "resume: $(cat "$net/out")"
 await 60 past ends $((at + 50))
@@ -69,7 +69,7 @@ on host1 test -s "$nodes/$run/checkpoints-0/$name/complete" || fail "host1 has l
 [ -e "$folder/attempt-1/node-1/tidied" ] || fail "attempt 1 was not asked for: $(tail -n 4 "$folder/supervisor.log")"
 for host in host1 host2; do on $host rm -rf "$nodes/$run"; done
 
-# The last one cannot be brought here: what each node has of it stays there, and is told.
+# The last checkpoint cannot be downloaded: the parts on each node stay there, and are reported.
 "$dtrun" launch --detach "$net/launch/r.yaml" --set name=blocked >"$net/out" 2>&1 || fail "launch: $(cat "$net/out")"
 await 60 past blocked 50
 run=$(value blocked "o['run']") folder=$net/launch/state/dtrun/runs/$(value blocked "o['run']")
@@ -84,7 +84,7 @@ for node in 0 1; do
     on "host$((node + 1))" rm -r "$nodes/$run"
 done
 
-# One whose node was lost: that keeps its journal, which nobody has read; the other has nothing.
+# A run whose node was lost: this node keeps its journal, which nothing has read; the other node has nothing.
 "$dtrun" launch --detach "$net/launch/r.yaml" --set name=lost --set failure.max_restarts=0 >"$net/out" 2>&1 || fail "launch: $(cat "$net/out")"
 await 60 past lost 50
 "$net_sh" cut "$net" host2
@@ -95,7 +95,7 @@ is "what host1 keeps of a run that lost host2" "$(left host1)" ""
 on host2 test -s "$nodes/$run/attempt-1/node-1/journal.jsonl" || fail "the journal of a lost node is gone"
 "$net_sh" heal "$net" host2
 
-# Stopped while its engine is on the way: who receives it has ended when the stop has.
+# Stopped while its engine is being sent: when the stop returns, the receiving process has ended.
 receiving() {
     local host pid
     for host in host1 host2; do

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The two ends of the connectivity check, on this machine: `dtrun-agent node listen` waits for dialers as long as they
-# take to log in, and `node dial` says of each peer whether it met, and whether the network is to blame.
+# take to log in, and `node dial` reports for each peer whether it connected, and whether the network is to blame.
 set -uo pipefail
 agent=$(realpath "$DTRUN_BIN")/dtrun-agent
 folder=$(mktemp -d /tmp/dtmeet.XXXXXX)
@@ -11,7 +11,7 @@ stop_listener() {
     wait "$listener"
 }
 trap 'kill "$listener" 2>/dev/null; rm -rf "$folder"' EXIT
-says() { # expected lines, of the last dial
+says() { # expected lines of the last dial
     [ "$(cat "$folder/out")" = "$1" ] || fail "dial says '$(cat "$folder/out")', expected '$1'"
 }
 
@@ -25,7 +25,7 @@ begin_listener() {
 
 mkfifo "$folder/in"
 begin_listener
-sleep 4.2 # as long as a dialer's login
+sleep 4.2 # as long as the login of a dialer takes
 "$agent" node dial 127.0.0.1 "$port" >"$folder/out"
 says met
 "$agent" node dial 127.0.0.1 "$port" 127.0.0.1 1 127.0.0.1 "$port" >"$folder/out"
@@ -38,7 +38,7 @@ stop_listener || fail "the listener ends with an error"
 "$agent" node dial 127.0.0.1 "$port" >"$folder/out"
 says 'unreachable Connection refused'
 
-# A listener that cannot take a connection says so.
+# A listener that cannot accept a connection reports it.
 begin_listener
 prlimit --pid "$listener" --nofile=4
 "$agent" node dial 127.0.0.1 "$port" >"$folder/out"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Two nodes with the same private address behind two jump hosts (other HostKeyAlias, other ProxyJump) are two
-# machines: a run on one right after a run on the other does not go to the other one.
+# machines: a run on one of them right after a run on the other does not reach the wrong machine.
 . "$(dirname "$0")/lib.sh"
 hosts 2 apart
 id=dt${net##*.}

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # dtrun started by a parent that ignores signals, blocks signals, closes the standard streams or leaves others open: runs
-# on nodes work, what dtrun starts has default dispositions and no blocked signal, no process of a run holds a lock or a
-# pipe of the parent, and nohup and kill mean what they always mean.
+# on nodes work, processes that dtrun starts have default dispositions and no blocked signal, no process of a run holds a
+# lock or a pipe of the parent, and nohup and kill work as usual.
 . "$(dirname "$0")/lib.sh"
 hosts 1
 usual='nodes: [host1]'
@@ -9,13 +9,13 @@ recipe <<'END'
 ranks: 1
 END
 odd="env --ignore-signal=CHLD,PIPE,TERM,USR1,XFSZ --block-signal=CHLD,TERM,INT,HUP,ALRM"
-# Blocked and ignored signals of a process. Left out: SIGXFSZ, which we ignore, SIGPIPE, which ssh and most of ours
-# ignore, and glibc's own 32 and 33, which posix_spawn ignores.
+# Prints the blocked and ignored signals of a process. Left out are SIGXFSZ, which dtrun ignores, SIGPIPE, which ssh and
+# most of dtrun's programs ignore, and 32 and 33 of glibc, which posix_spawn ignores.
 masks() { # pid
     awk '/^Sig(Ign|Blk)/ {print $2}' "/proc/$1/status" 2>/dev/null |
         while read -r mask; do printf '%x ' $((0x$mask & ~0x181001000)); done
 }
-pids_of() { # words of its command line: the processes of this test, here and on its host
+pids_of() { # words of a command line: the processes of this test with them, here and on its host
     local p there
     there=$("$net_sh" pids "$net" host1)
     for p in $(pgrep -f -- "$1"); do
@@ -28,12 +28,12 @@ left() { # pid: whether it ends within 10 s
     return 1
 }
 
-# A command on a node keeps its exit code, and one that says nothing gets a reason.
+# A command on a node keeps its exit code, and a command without output gets a reason.
 got=0
 $odd "$DTRUN_BIN/dtrun-reach" host1 /bin/sh -c 'exit 7' </dev/null >"$net/out" 2>&1 || got=$?
 is "the exit code of a command on a node" "$got: $(cat "$net/out")" "7: "
 
-# A whole run, of which a rank, its agent and ssh are looked at. It is launched with a lock and the end of a pipe.
+# A whole run; checks a rank, its agent and ssh. It is launched with a lock and the end of a pipe.
 mkfifo "$net/pipe"
 (cat "$net/pipe"; touch "$net/ended") &
 exec 7>"$net/pipe" 9>"$net/lock"
@@ -57,23 +57,23 @@ there=('dtrun-engine train' dtrun-agent)
 for name in 'ssh -F' dtrun-reach 'dtrun supervise' "${there[@]}"; do
     found=0
     signals='0 0 '
-    [ "$name" != 'dtrun-engine train' ] || signals='4000 0 ' # a rank blocks SIGTERM and looks whether it is pending
+    [ "$name" != 'dtrun-engine train' ] || signals='4000 0 ' # a rank blocks SIGTERM and checks whether it is pending
     for pid in $(pids_of "$name"); do
         seen=$(masks "$pid")
-        [ -n "$seen" ] || continue # it has ended meanwhile
+        [ -n "$seen" ] || continue # the process has ended meanwhile
         found=1
         is "blocked and ignored signals of '$name' ($pid)" "$seen" "$signals"
     done
     [ $found -eq 1 ] || fail "no process '$name' of the run"
 done
 
-# kill ends what was started with SIGTERM blocked and ignored.
+# kill ends dtrun although it was started with SIGTERM blocked and ignored.
 $odd "$dtrun" wait odd >"$net/out" 2>&1 &
 pid=$!
 sleep 1
 kill -TERM $pid
 left $pid || fail "SIGTERM does not end 'dtrun wait'"
-# nohup: the end of the session ends nothing.
+# nohup: the end of the session ends no process.
 nohup "$dtrun" wait odd >"$net/out" 2>&1 &
 pid=$!
 sleep 1
@@ -83,7 +83,7 @@ kill -0 $pid 2>/dev/null || fail "SIGHUP ended 'nohup dtrun wait': $(cat "$net/o
 "$dtrun" stop --now odd >"$net/out" 2>&1 || fail "stop: $(cat "$net/out")"
 left $pid || fail "'dtrun wait' does not end with its run"
 
-# No standard stream: the history is not where messages go to.
+# Without standard streams, messages are not written into the history.
 "$dtrun" launch "$net/launch/r.yaml" --set name=mute --wait <&- >&- 2>&-
 is "exit code of a launch without standard streams" $? 0
 is "the history after it" "$(python3 -c 'import sqlite3, sys

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Nodes with two networks: ranks listen on the chosen one alone, by name of the interface, by subnet, or
-# where nothing is said, where ssh came in; a network that the nodes cannot meet on is found before.
+# Nodes with two networks: ranks listen only on the chosen one, given by the name of the interface or by subnet; by
+# default on the one that ssh used. A network on which the nodes cannot connect is found before the start.
 . "$(dirname "$0")/lib.sh"
 hosts 2 apart
 for i in 1 2; do
@@ -18,14 +18,14 @@ evaluate: {every: 0, sequences: 32}
 END
 address() { sed 's/:[0-9]*$//' | sort -u | xargs; }
 talkers() { on host1 ss -Htn state established | awk '$3 !~ /:22$/ && $3 !~ /^127\./ {print $3}' | address; }
-# They stop to listen once all have met: looked at from before the launch on.
+# Ranks stop listening once all are connected: checked from before the launch on.
 watch_listeners() {
     touch "$net/watching"
     on host1 sh -c 'while [ -e "$1" ]; do ss -Htln; done' sh "$net/watching" >"$net/listeners" &
     watcher=$!
 }
 listeners() { awk '$4 !~ /:22$/ {print $4}' "$net/listeners" | address; }
-# They listen for milliseconds, which a look may miss: then once more.
+# Ranks listen for milliseconds, which a check may miss: then it is repeated.
 run() { # name wanted-address options...
     local wanted=$2 try name seen=
     for try in 1 2 3 4 5; do

@@ -1,8 +1,7 @@
-# What scripts share that launch runs in $net/launch: a small recipe, questions to dtrun, and the end of
-# every run that was started. Whoever sources it sets $net and $usual, and has a function undo.
+# Shared code of scripts that launch runs in $net/launch: a small recipe, checks of dtrun's output, and the end of every
+# run that was started. The script that sources it sets $net and $usual, and defines a function undo.
 #
-#   recipe <<END ... END        $net/launch/r.yaml: these lines, and $usual and the usual ones where they
-#                               say nothing
+#   recipe <<END ... END        $net/launch/r.yaml: these lines, and $usual and the usual ones for fields that they lack
 #   wants CODE TEXT COMMAND...  the command ends so, and its output has the text ("": any)
 #   value RUN EXPRESSION        over the object o of `dtrun status --json`
 #   await SECONDS COMMAND...    until it is true
@@ -27,7 +26,7 @@ at_exit() {
     local status=$?
     end_runs
     if grep -rlsE 'Sanitizer|runtime error|this is a bug' --include='*.log' "$net/launch/state"; then
-        failed=1 # a detached process complained
+        failed=1 # a detached process printed an error
     fi
     if [ $failed -ne 0 ]; then
         tail -n 25 "$net"/launch/state/dtrun/runs/*/supervisor.log 2>/dev/null
@@ -38,7 +37,7 @@ at_exit() {
     exit $status
 }
 
-# Once $net is there.
+# Call this once $net exists.
 begin() {
     trap at_exit EXIT
     export OMP_NUM_THREADS=1

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A file on a node that has the path and the size of ours, and another content, is not taken for ours,
-# whatever its time; one with our content is, and is read once.
+# A file on a node with the same path and size but other content is not used, whatever its time; a file with the same
+# content is used, and is read once.
 . "$(dirname "$0")/lib.sh"
 hosts 1 apart
 data=$net/launch/data.txt digests=/root/.cache/dtrun/digests
@@ -13,7 +13,7 @@ print(json.dumps({"nodes": [{"name": "host1"}],
                   "recipe": {"data": {"train": [sys.argv[1]], "validation": [], "ship": sys.argv[2]}}}))
 PY
 }
-used() { # what the ranks of host1 read; or the error
+used() { # the content that the ranks of host1 read, or the error
     "$DTRUN_BIN/prepare_node" host1 run1 "$net/launch/host1" "$net/plan.json" >"$net/out" 2>"$net/err" ||
         { tail -n 1 "$net/err"; return; }
     python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["paths"].get(sys.argv[2], [sys.argv[2]])[0])' "$net/out" "$data"
@@ -36,19 +36,19 @@ on_host "touch -d @$(stat -c %.9Y "$data") \"\$1\""
 is "times" "$(on_host 'stat -c %.9Y "$1"')" "$(stat -c %.9Y "$data")"
 is_other "a file of the same size and time"
 
-# The same content is the same file. It is remembered once it has been left alone for a while.
+# The same content counts as the same file. Its digest is remembered once the file has not changed for a while.
 ssh host1 "rm $digests/* && cat >'$data'" <"$data"
 remembered() {
     [ "$(used)" = "$data" ] || { fail "a file with our content is not taken: $(cat "$net/err")"; exit 1; }
     grep -q . <<<"$(on_host "cat $digests/*")"
 }
 await 20 remembered
-on_host "sed -i 's/....\$/0000/' $digests/*" # a lie, to see that it is asked
+on_host "sed -i 's/....\$/0000/' $digests/*" # a wrong digest, to see that the memory is used
 is_other "what is remembered to be another file"
 on_host 'touch "$1"'
 is "a file that was touched is read again:" "$(used)" "$data"
 
-# Any name a file can have: what the ranks are told names the file that was put there.
+# Every possible file name: the ranks get the name of the file that was sent.
 for name in .hidden.txt 'back\slash.txt' '.both\of them.txt' 'star*[1]\.txt'; do
     data=$net/launch/$name
     seq 5000 >"$data"

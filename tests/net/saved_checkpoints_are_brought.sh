@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Checkpoints of a command on two hosts that share no folder: where only rank 0 saves, where each rank saves its own
-# part, and where one file is overwritten. A restart and a resume give every host what it lacks, below its own folder.
+# part, and where one file is overwritten. A restart and a resume send every host the files that it lacks, below its own
+# folder.
 . "$(dirname "$0")/lib.sh"
 hosts 2 apart
 work=$net/launch/program
 mkdir "$work"
-# Saves a checkpoint in each of `steps` steps, waits until those of `wait` are brought, and fails once.
+# Saves a checkpoint in each of `steps` steps, waits until those of `wait` are downloaded, and fails once.
 cat >"$work/saves.py" <<'END'
 import json, os, sys, time
 rank, attempt, start = os.environ['RANK'], int(os.environ['DTRUN_ATTEMPT']), os.environ['DTRUN_RESUME_FROM']
@@ -79,8 +80,8 @@ is "how many are kept" "$(ls "$(folder_of rank0)"/saved/*.json | wc -l)" 2
 wants 0 "$(folder_of rank0)/saved/step-8/step-8" "$dtrun" checkpoints rank0
 wants 0 "$(folder_of rank0)/saved/step-8/step-8" "$dtrun" show rank0
 
-# Each host gets the parts of the other one, and its own file where both have one of this name. A resume after the
-# copies of one host are gone, too.
+# Each host gets the parts of the other one, and its own file if both have one of this name; also on a resume after the
+# copies of one host are gone.
 begin_run shards 1 --set args.how=shards --set failure.max_restarts=0
 is "the parts here" "$(cd "$(folder_of shards)/saved/step-5/step-5" && cat own part-0 part-1 same)" "055the same"
 is "the other file" "$(cat "$(folder_of shards)"/saved/step-5.node-1/step-5/own)" 1
@@ -90,15 +91,15 @@ output shards
 for rank in 0 1; do says "rank $rank parts own part-0 part-1 same"; says "rank $rank continues at 5"; done
 is "own files" "$(for host in host1 host2; do on $host sh -c 'cat /root/.local/state/dtrun/nodes/*/workdir-*[0-9]/out/step-5/own'; done)" 01
 
-# One file that was being overwritten: the complete one is placed aside, and that of the program stays.
+# One file that was being overwritten: the complete copy is placed next to it, and the program's file stays.
 begin_run over 0 --set args.how=last --set checkpoints.path=out/last
 for rank in 0 1; do says "rank $rank continues at 5"; done
 says "/continued/last"
 
-# Switched off, the launch says it.
+# If this is switched off, the launch reports it.
 wants 0 "cannot work unless each node saves all that it reads" "$dtrun" launch --dry-run "$net/launch/r.yaml" --set checkpoints.max_mb=0
 
-# Restarts after steps go on, with growing pauses, which a stop ends.
+# Restarts continue after steps, with growing pauses; a stop ends a pause.
 cat >"$net/launch/steps.yaml" <<'END'
 command: 'echo "{\"step\": $DTRUN_ATTEMPT, \"loss\": 1}"; exit 3'
 shell: true

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A node that kills what a login has left running when the login ends (KillUserProcesses of systemd-logind,
-# pam_slurm_adopt): doctor finds that out, says what to do, and leaves nothing there.
+# A node that kills the remaining processes of a login when the login ends (KillUserProcesses of systemd-logind,
+# pam_slurm_adopt): doctor detects this, reports a remedy, and leaves nothing there.
 . "$(dirname "$0")/lib.sh"
 hosts 2 apart
 recipe <<'END'
@@ -9,7 +9,7 @@ END
 wants 0 good "$dtrun" doctor "$net/launch/r.yaml"
 ! grep -q "when the login ends" "$net/out" || fail "a usual node is said to kill: $(cat "$net/out")"
 
-# As logind does it for a session: whatever began in it, detached or not, is killed when its command has ended.
+# As logind does for a session: every process that began in it, detached or not, is killed when its command has ended.
 cat >"$net/session" <<'END'
 #!/bin/bash
 export DT_TEST_SESSION=$$-$RANDOM

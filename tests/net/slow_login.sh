@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A login that takes long (conda on NFS, a module system) makes commands slow and breaks none: no time limit of one side
+# A login that takes long (conda on NFS, a module system) makes commands slow but breaks none: no time limit of one side
 # includes the login of the other.
 . "$(dirname "$0")/lib.sh"
 case $(getent passwd "$(id -u)") in
@@ -23,14 +23,14 @@ END
 
 slow 10 host1 host2
 wants 0 good "$dtrun" doctor "$net/launch/r.yaml"
-# longer than silent_seconds, and with the connection that is begun then longer than no_agent_seconds (runner/times.h)
+# longer than silent_seconds; with the connection that starts then also longer than no_agent_seconds (runner/times.h)
 slow 7 host1 host2
 launch slow
 is "attempts" "$(value slow 'o["attempt"]')" 1
 [ "$(find "$net"/launch/state/dtrun/runs/*/checkpoints -name complete | wc -l)" -eq 1 ] || fail "the checkpoint is not here"
 
 
-# A supervisor that follows another logs in again, while ranks run; so does a stop.
+# The next supervisor logs in again while ranks run; so does a stop.
 wants 0 "" "$dtrun" launch --detach "$net/launch/r.yaml" --set name=long --set schedule.steps=10000000 --set checkpoint.every=0
 trains() { [ "$(value long 'o["step"] or 0')" -gt 0 ]; }
 await 200 trains

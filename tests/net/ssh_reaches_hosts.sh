@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# dtrun-reach on hosts with a real sshd: what works, and every way in which it does not.
+# dtrun-reach on hosts with a real sshd: success, and every kind of failure.
 . "$(dirname "$0")/lib.sh"
 hosts 2
 reach=$DTRUN_BIN/dtrun-reach
@@ -18,7 +18,7 @@ printf 'a\nb' | "$reach" host2 /bin/cat | cmp -s - <(printf 'a\nb') || fail "std
 head -c 3000000 /dev/urandom >"$net/big"
 "$reach" host2 /bin/cat <"$net/big" | cmp -s - "$net/big" || fail "3 MB do not come back as they went"
 
-# A command that has more to say when nobody hears it any more is left at once.
+# A command with further output that nobody reads any more is abandoned at once.
 timeout 20 "$reach" host1 /bin/sh -c 'head -c 3000000 /dev/zero; sleep 60' 2>"$net/err" </dev/null | head -c 1 >/dev/null
 [ "${PIPESTATUS[0]}" -eq 255 ] || fail "what nobody hears does not end: $(cat "$net/err")"
 
@@ -31,24 +31,24 @@ for _ in 1 2 3; do "$reach" host1 /bin/true; done
     fail "six commands did not share a connection"
 drop_masters
 
-# Keys that are not known, or are others.
+# Host keys that are unknown, or have changed.
 cp "$net/known_hosts" "$net/known"
 : >"$net/known_hosts"
 wants 255 "'ssh host1'" "$reach" host1 /bin/true
 sed "s/ssh-ed25519 .*/$(cut -d' ' -f1,2 "$net/host2/key.pub" | sed 's/[&/]/\\&/g')/" "$net/known" >"$net/known_hosts"
 wants 255 "ssh-keygen -R" "$reach" host1 /bin/true
-# ... and a configuration that would wave them through does not.
+# ... and a configuration that would accept them does not.
 sed -i '1i StrictHostKeyChecking no' "$net/ssh_config"
 wants 255 "host key" "$reach" host1 /bin/true
 sed -i 1d "$net/ssh_config"
 cp "$net/known" "$net/known_hosts"
 
-# Nobody is let in; a password would be asked for.
+# Logins are refused; a password would be requested.
 mv "$net/host1/authorized_keys" "$net/host1/nobody"
 wants 255 "ssh-copy-id host1" "$reach" host1 /bin/true
 mv "$net/host1/nobody" "$net/host1/authorized_keys"
 
-# A port where nobody listens, one where the connection is closed at once, a name that is none.
+# A port without a listener, one that closes the connection at once, and a name that does not exist.
 begin_closer
 printf 'Host closes\n  HostName 127.0.0.1\n  Port %s\nHost deaf\n  HostName 127.0.0.1\n  Port 1\n' "$closed" >>"$net/ssh_config"
 wants 255 "closes the connection at once" "$reach" closes /bin/true
@@ -56,7 +56,7 @@ kill $closer_pid
 wants 255 "nothing listens" "$reach" deaf /bin/true
 wants 255 "cannot be resolved" "$reach" no-such-host.invalid /bin/true
 
-# A login shell with something to say.
+# A login shell that prints something.
 bashrc() { "$reach" host1 /bin/sh -c "printf '%s\n' \"\$1\" > ~/.bashrc" sh "$1"; }
 case $(getent passwd "$(id -u)") in
 *bash)
@@ -73,7 +73,7 @@ if [ "$net_kind" = namespace ]; then
     wants 255 "node 'host2': " "$reach" host2 /bin/true
     tests/net/net.sh heal "$net" host2
     wants 0 back "$reach" host2 /bin/echo back
-    # A connection that stands when the cable is pulled ends by itself.
+    # An open connection ends by itself when the network is cut.
     "$reach" host2 /bin/cat >/dev/null 2>"$net/err" < <(sleep 60) &
     waits=$!
     "$reach" host2 /bin/true

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Over ssh: `stop --node HOST` ends a run there, past its supervisor and its history; and a node whose home
-# was wiped, or that nobody may sign in to any more, keeps no stop from a right end.
+# Over ssh: `stop --node HOST` ends a run there without its supervisor and its history. A node whose home was wiped, or
+# that refuses logins, does not prevent a stop from ending correctly.
 . "$(dirname "$0")/lib.sh"
 export DTRUN_TEST_TIMES=0.5
 hosts 2 apart
@@ -26,7 +26,7 @@ failure: {max_restarts: 0}
 ranks: 1
 YAML
 
-# One node, no history, nobody who supervises: it is listed by its process table, and ended by its id.
+# One node, without history and supervisor: the run is listed from the process table, and ended by its id.
 start alone --set 'nodes=[host1]'
 id=$(id_of alone)
 kill -9 $(pgrep -f "dtrun supervise $id\$")
@@ -41,7 +41,7 @@ rm -rf "$net/launch/state" && mv "$net/away" "$net/launch/state"
 ended() { is_now alone stopped; }
 await 60 ended
 
-# All of it is frozen (SIGSTOP): supervisor, dtrun-reach, ssh and its master here; agent, bridge and rank there.
+# Everything is frozen (SIGSTOP): supervisor, dtrun-reach, ssh and its master here; agent, bridge and rank there.
 start frozen --set 'nodes=[host1]'
 id=$(id_of frozen)
 of_run() { pgrep -f "[ /]$id( |/|\$)"; }
@@ -51,14 +51,14 @@ wants 0 "nothing of run $id is left running" "$dtrun" stop frozen --now
 ended() { is_now frozen stopped; }
 await 60 ended
 
-# A home that was wiped under a run: what ran there is found and ended by an agent that is put there anew.
+# A home that was wiped during a run: an agent that is installed again finds and ends what ran there.
 start wiped
 id=$(id_of wiped)
 on host2 find /root -mindepth 1 -delete 2>/dev/null
 wants 0 "" "$dtrun" stop wiped
 no_ranks "$id" || fail "ranks are left: $(ranks_of "$id")"
 
-# One that is wiped and never lets anybody in again: code 5 until your word is taken for it.
+# A wiped node that never accepts a login again: code 5 until --forgive-node.
 start gone
 id=$(id_of gone)
 mv "$net/host2/authorized_keys" "$net/host2/authorized_keys.away"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Lines that ranks of two hosts share out over real ssh: input and checkpoint go there, what came of them comes home
-# and is what one process writes; a host that dies is done without.
+# Ranks of two hosts divide lines over real ssh: input and checkpoint are sent there, the results come back and equal
+# those of one process; a host that dies is replaced by the other one.
 . "$(dirname "$0")/lib.sh"
 hosts 2 apart
 python3 - "$net/launch" <<'PY'
@@ -36,7 +36,7 @@ cmp "$net/one" "$net/two" || fail "two hosts score otherwise by a recipe: $(diff
 
 rm "$net/one" "$net/two"
 
-# One of them is gone for good, in the middle: the other makes its lines.
+# One host is gone for good, in the middle: the other one processes its lines.
 wants 0 "" "$dtrun" generate trained --input "$lines" --tokens 800 --threads 1 --output "$net/one"
 wants 0 "" "$dtrun" generate trained --input "$lines" --tokens 800 --threads 1 --output "$net/two" --nodes host1,host2 --detach --name lost
 run=$(value lost "o['run']")
@@ -44,7 +44,7 @@ has_begun() { [ "$(value "$run" "o['step']")" -ge 10 ]; }
 engines_of_host2() { "$net_sh" pids "$net" host2 | xargs -r ps -o pid=,args= -p | awk '/dtrun-engine.* train/ { print $1 }'; }
 host2_computes() { [ -n "$(engines_of_host2)" ]; }
 await 15 host2_computes
-kill -STOP $(engines_of_host2) # or it may be done with its lines before it is cut off
+kill -STOP $(engines_of_host2) # or the host has finished its lines before it is cut off
 await 15 has_begun
 "$net_sh" cut "$net" host2
 "$dtrun" wait "$run" >"$net/out" 2>&1 || fail "the run ends with $?: $(cat "$net/out"; "$dtrun" show "$run")"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Hosts that share no folder and have neither text nor tokenizer: they are sent the tokens and the tokenizer, and the
-# checkpoint that comes home has it.
+# Hosts that share no folder and have neither text nor tokenizer get the tokens and the tokenizer, and the downloaded
+# checkpoint has the tokenizer.
 . "$(dirname "$0")/lib.sh"
 hosts 2 apart
 seq 1 900 | sed 's/.*/{"text": "line & of a text"}/' >"$net/launch/lines.jsonl"

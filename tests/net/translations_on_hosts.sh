@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A test set that two hosts translate, one of which is cut off in the middle: the same lines as one process translates,
-# with the same BLEU.
+# Two hosts translate a test set, and one of them is cut off in the middle: the lines and the BLEU are those of one
+# process.
 . "$(dirname "$0")/lib.sh"
 hosts 2 apart
 python3 examples/translation_corpus.py "$net/launch"
@@ -23,7 +23,7 @@ host2_computes() { [ -n "$(engines_of_host2)" ]; }
 await 30 host2_computes
 engines=$(engines_of_host2)
 is_running() { [ "$(value lost "o['state']")" = running ]; }
-kill -STOP $engines # at once, and then in slices until it is ready: a fast host2 is done with its lines within a second
+kill -STOP $engines # at once, and then in slices until it is ready: a fast host2 finishes its lines within a second
 until is_running; do
     kill -CONT $engines && sleep 0.02 && kill -STOP $engines || fail "host2 has ended"
 done

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Weights that a run begins from are sent to hosts that lack them: a folder of Hugging Face and a run's
-# newest checkpoint; the losses are those of this machine alone. Once there they are not sent again, and
-# the folder may go when the run has a checkpoint.
+# The weights that a run starts from are sent to hosts that lack them: a folder of Hugging Face, and a run's newest
+# checkpoint. The losses are those of this machine only. The weights are not sent twice, and the folder can be removed
+# once the run has a checkpoint.
 . "$(dirname "$0")/lib.sh"
 hosts 2 apart
 on_one() { # name options...

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The folder of a command on two hosts that do not have it: what is sent, what is ignored, what is sent again after a
-# change, which content a restart and a resume take, what is refused at the launch, and what is left on the hosts.
+# The folder of a command on two hosts that do not have it: which files are sent, ignored, and sent again after a
+# change; which content a restart and a resume use; what a launch refuses; and what remains on the hosts.
 . "$(dirname "$0")/lib.sh"
 hosts 2 apart
 work=$net/launch/program
@@ -53,7 +53,7 @@ output first
 for text in 'rank 0 on host1' 'rank 1 on host2' './.gitignore' './keep.log' './pkg/link' './out-link' './blank name/new' \
     'the empty folder is there' 'tool of version 7' 'module 1'; do says "$text"; done
 for text in big.bin ./x.log ./scratch ./.git/ ./pipe dtrun-probe; do says_not "$text"; done
-# what the command wrote stays there, what was sent does not
+# files that the command wrote stay there, files that were sent do not
 kept=$(on host1 sh -c 'cd /root/.local/state/dtrun/nodes/*/workdir-*/ && find . -type f')
 is "what is left on host1" "$kept" ./out/rank-0-1
 wants 0 "'out/rank-0-1'; the line 'collect: [out/]' in the recipe brings them here" "$dtrun" show first
@@ -69,7 +69,8 @@ is "contents that came" "$(comm -13 "$net/before" "$net/after" | wc -l)" 1
 output second
 says 'module 2'
 
-# a restart has the content of the launch and the files that the command wrote, a resume the folder as it is then
+# a restart has the content of the launch and the files that the command wrote; a resume has the current content of the
+# folder
 wants 0 "" "$dtrun" launch --detach "$net/launch/r.yaml" --set name=again --set failure.max_restarts=1 \
     --set "command=sh show.sh fail $net/reached $net/go"
 rm -f "$net/reached" "$net/go"
@@ -88,14 +89,14 @@ wants 0 "workdir: 1 change since attempt 1: pkg/module.py" "$dtrun" resume resum
 output resumed
 says 'module 4'
 
-# what cannot be sent is refused before anything starts
+# files that cannot be sent are refused before anything starts
 mv "$work/.gitignore" "$net/gitignore"
 launched 2 "the largest file is 'data/big.bin' with 3.0 MB: put the line /data/big.bin into" large --set workdir.max_mb=1
 mv "$net/gitignore" "$work/.gitignore"
 launched 1 "cannot run in the folder '$work' of this node" never --set workdir.ship=never
 
-# A setup runs once on each host for a content; what it makes is there for later runs, and what the command writes is
-# brought here.
+# A setup runs once on each host for each content; its files are available to later runs, and files that the command
+# writes are copied here.
 cat >"$net/launch/r.yaml" <<END
 nodes: "host[1-2]"
 command: sh -c 'cat venv/made pkg/made; echo by \$NODE_RANK >out/by-\$NODE_RANK; echo same >out/same'
@@ -116,8 +117,8 @@ launched 0 "" made-again
 output made-again
 is "what the setup made" "$(awk '/\[rank/ {print $NF}' "$net/out" | sort)" "$(awk '/\[rank/ {print $NF}' "$net/made" | sort)"
 [ -z "$(on host1 find /root/.local/state/dtrun/nodes -type l)" ] || fail "links to a setup are left"
-# A file that only one host has is not missing; one that is nowhere is named. A disk that is too small fails the run,
-# and names what is not here and where it is.
+# A file that only one host has is not missing; a file that no host has is named. If the disk here is too small, the run
+# fails and names the files that are not here, with their hosts.
 launched 0 "" some --set 'command=sh -c "mkdir -p out; echo $RANK >out/only-$RANK"' --set 'setup=exit 0' \
     --set 'collect=[out/only-1, nowhere]'
 is "what was collected" "$(cat "$net/launch/state/dtrun/runs/$(value some "o['run']")"/collected*/out/only-1)" 1
@@ -135,7 +136,7 @@ cp -a "$small/." "$net/state.before/"
 umount "$small" && cp -a "$net/state.before/." "$small/"
 launched 3 "the setup ended with exit code 9: no compiler here" unmade --set 'setup=echo no compiler here; exit 9'
 
-# What a rule leaves out and the program does not find; tracked files are sent whatever is ignored; the commit.
+# Files that a rule leaves out and the program misses; tracked files are sent even if ignored; the commit.
 rm -rf "$work/.git"
 git -C "$work" init -q
 echo 5 >"$work/data/small" && echo 6 >"$work/local.txt"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Inside a job: nodes, ranks and CPUs are those of the job, which is left as it is.
+# Inside a job: nodes, ranks and CPUs are those of the job, which is not changed.
 . "$(dirname "$0")/lib.sh"
 cluster 2
 
@@ -20,17 +20,17 @@ cat >"$net/launch/job.sh" <<END
 #!/bin/sh
 exec "$dtrun" launch --wait "$net/launch/r.yaml" --set name=batch
 END
-if [ "$net_kind" != namespace ]; then # nodes of their own do not see this machine's programs
+if [ "$net_kind" != namespace ]; then # hosts with their own namespaces do not see this machine's programs
     job=$(sbatch --parsable --nodes="$nodes" --ntasks-per-node=2 --output="$net/launch/job.log" "$net/launch/job.sh")
     await 60 has_ended "$job"
     [ "$(state_of "$job")" = COMPLETED ] || fail "the batch job: $(cat "$net/launch/job.log")"
 fi
 
-# doctor sees them; a job that is smaller than the recipe is told.
+# doctor sees them; a job that is smaller than the recipe is reported.
 wants 0 "slurm:" salloc_run "$dtrun" doctor "$net/launch/r.yaml"
 wants 2 "use 'nodes: slurm' to take all nodes of the job" salloc_run "$dtrun" launch --wait "$net/launch/r.yaml" --set nodes=slurm:7
 
-# The job's end is the run's, and is told.
+# The end of the job ends the run, and is reported.
 recipe <<END
 nodes: slurm
 schedule: {kind: cosine, steps: 1000000}

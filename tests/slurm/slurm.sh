@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# A Slurm cluster of the tests' own: a real slurmctld, and a real slurmd on every test host of
-# tests/net/net.sh, with a munge key and a configuration in one folder. No Slurm of this machine is
-# touched: other ports, other sockets, other folders.
+# A Slurm cluster for the tests: a real slurmctld, and a real slurmd on every test host of tests/net/net.sh, with a
+# munge key and a configuration in one folder. A Slurm installation of this machine is not touched: ports, sockets and
+# folders are different.
 #
 #   slurm=$(tests/slurm/slurm.sh up 2) || exit $?   two nodes; prints the cluster's folder.
-#                                                   77 and one line where it cannot be had
+#                                                   exits with 77 and one line if it cannot be made
 #   . "$slurm/env"                                  SLURM_CONF, XDG_*, nodes=N, net=FOLDER
-#   tests/slurm/slurm.sh log $slurm                 what the daemons have to say
-#   tests/slurm/slurm.sh down $slurm                all of it away, however it was left
+#   tests/slurm/slurm.sh log $slurm                 the logs of the daemons
+#   tests/slurm/slurm.sh down $slurm                removes all of it, in any state
 #
-# Where namespaces are not allowed there is one node, this machine, whatever was asked for.
-# Wants slurmctld, slurmd, slurm-client, munge, and root.
+# Without namespaces there is one node, this machine, whatever was requested. Needs slurmctld, slurmd, slurm-client,
+# munge, and root.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -115,7 +115,7 @@ up() { # count
         die "slurmctld does not start: $(tail -n 5 "$slurm/slurmctld.err")"
     if [ "$net_kind" = namespace ]; then
         for i in $(seq "$count"); do
-            # Steps get the launch machine's XDG_CACHE_HOME: there, an empty folder of the node's own.
+            # Steps inherit the launch machine's XDG_CACHE_HOME: on the node it is an empty folder.
             "$net_sh" on "$net" "host$i" mount -o remount,size=512m "$net/launch"
             "$net_sh" on "$net" "host$i" env -i PATH="$PATH" slurmd -f "$SLURM_CONF" -N "host$i" \
                 </dev/null >/dev/null 2>>"$slurm/slurmd.err" || die "slurmd does not start: $(cat "$slurm/slurmd.err")"

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# `stop` ends the job, whether it runs or waits; scancel ends the run, and is told; a supervisor that is
-# killed costs nothing.
+# `stop` ends the job, running or pending; scancel ends the run, and is reported; a killed supervisor costs nothing.
 . "$(dirname "$0")/lib.sh"
 cluster 2
 recipe <<END
@@ -11,7 +10,7 @@ END
 long() { wants 0 "" "$dtrun" launch --detach "$net/launch/r.yaml" --set "name=$1" "${@:2}"; }
 id() { value "$1" "o['run']"; }
 
-# stop: a checkpoint, the job is over, nothing is left.
+# stop: a checkpoint, the job has ended, no process is left.
 long one
 await 60 past one 5
 job=$(job_of "$(id one)")
@@ -20,14 +19,14 @@ await 60 has_ended "$job"
 [ "$(value one "o['state']")" = stopped ] || fail "stop: $(value one o)"
 grep -q '"step"' <<<"$("$dtrun" checkpoints one --json)" || fail "a stopped run has no checkpoint"
 
-# A supervisor that is killed: steps continue, the next command starts another, agents were never lost.
+# The supervisor is killed: steps continue, the next command starts another one, and agents were never lost.
 long two
 await 60 past two 5
 job=$(job_of "$(id two)")
 pid=$(pgrep -f "supervise $(id two)")
 kill -9 $pid
-# Its connections were steps, and end; an agent has one of its own, or would end with them. Looked at past
-# dtrun, whose commands would start the next supervisor.
+# Its connections were steps, and end; an agent has its own step, or it would end with them. This asks Slurm directly,
+# because commands of dtrun would start the next supervisor.
 steps() { squeue --noheader --steps --jobs="$job" --format=%i | grep -vc batch || true; }
 only_agents() { [ "$(steps)" -le "$nodes" ]; }
 await 60 only_agents
@@ -40,15 +39,15 @@ wants 0 "" timeout 30 "$dtrun" logs two
 await 60 past two "$((step + 5))"
 [ "$(value two "o['attempt']")" = 1 ] || fail "the supervisor's death cost an attempt: $(value two "o['reason']")"
 
-# scancel: told as what it was, no other attempt is made of it.
+# scancel: reported as such, and no other attempt follows.
 scancel "$job"
 await 60 is two failed
 grep -q "Slurm job $job was cancelled" <<<"$(value two "o['reason']")" || fail "scancel: $(value two "o['reason']")"
 [ "$(value two "o['exit_code']" 2>/dev/null || echo 3)" = 3 ] || fail "scancel: code $(value two "o['exit_code']")"
 
-wants 0 "" "$dtrun" stop two # what Slurm has ended is not left over
+wants 0 "" "$dtrun" stop two # processes that Slurm has ended do not count as left over
 
-# Pending: the reason is said by status and to who follows; stop takes it out of the queue.
+# Pending: status and a following command show the reason; stop removes the job from the queue.
 long three --set 'slurm.options=[--begin=now+1hour]'
 says() { grep -q "$2" <<<"$("$dtrun" status "$1")"; }
 await 60 says three BeginTime
@@ -64,7 +63,7 @@ for run in three followed; do
     await 60 has_ended "$job"
 done
 
-# Cancelled while it waits.
+# Cancelled while it is pending.
 long four --set 'slurm.options=[--hold]'
 await 60 says four JobHeldUser
 scancel "$(job_of "$(id four)")"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Outside a job: `nodes: slurm:N` submits one, waits for it, trains on its nodes, gives them back. What
-# Slurm refuses is said before there is a run.
+# Outside a job: `nodes: slurm:N` submits one, waits for it, trains on its nodes, and gives them back. A refusal by
+# Slurm is reported before a run exists.
 . "$(dirname "$0")/lib.sh"
 cluster 2
 
@@ -22,8 +22,7 @@ wants 0 "" "$dtrun" resume --wait "$run" --set schedule.steps=60
 [ "$(value "$run" "(o['state'], o['step'], o['attempt'])")" = "('finished', 60, 2)" ] || fail "resumed: $(value "$run" o)"
 [ "$(job_of "$run")" -gt "$job" ] || fail "a resumed run does not submit anew"
 
-# The same losses as on this machine, but for the order of the sums: two by two on nodes, four in a
-# row here.
+# The same losses as on this machine, except for the order of the sums: in pairs on the nodes, four in sequence here.
 recipe <<END
 nodes: localhost
 ranks: $((2 * nodes))
@@ -34,7 +33,7 @@ paste <(losses here) <(losses "$run") |
     awk '$1 != $3 || ($2 - $4) ^ 2 > (1e-5 * $2) ^ 2 {print; bad = 1} END {exit bad || NR < 40}' ||
     fail "losses differ from this machine's"
 
-# Refused: by Slurm, by the recipe, by a missing sbatch, and no run is left of it.
+# Refused: by Slurm, by the recipe, for a missing sbatch; no run remains.
 recipe </dev/null
 count() { "$dtrun" list --json --limit 0 | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["runs"]))'; }
 before=$(count)

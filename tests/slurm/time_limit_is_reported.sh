@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A job that reaches its time limit ends the run, which says so and continues in another job. (Slurm looks at
-# limits about once a minute: that is how long this waits.)
+# A job that reaches its time limit ends the run, which reports this and continues in another job. (Slurm checks limits
+# about once a minute, so that this test waits as long.)
 . "$(dirname "$0")/lib.sh"
 cluster 1
 recipe <<END
