@@ -1,9 +1,9 @@
 /* fill_store STORE: runs in every interesting state, with their logs, for the page's test.
- * fill_store STORE step N: takes the running one on to step N; live N: another one.
- * fill_store STORE many N: N finished runs more, each with a learning rate of its own, the first of them in groups.
- * fill_store STORE long N: one of N points whose second attempt began in the middle, with a peak of 50.
+ * fill_store STORE step N: continues the active run to step N; live N: another active run.
+ * fill_store STORE many N: N more finished runs, each with its own learning rate, the first of them in groups.
+ * fill_store STORE long N: a run of N points whose second attempt began in the middle, with a peak of 50.
  *
- * Names and texts hold what would be HTML if anybody read them so.
+ * Names and texts contain HTML, which the page must not interpret.
  */
 #include <math.h>
 #include <stdio.h>
@@ -269,7 +269,7 @@ static void add_long(dt_store *store, int64_t points)
                                       now + step * 45 + 60000, &attempt, &err));
             must(dt_store_run_set_state(store, run.id, DT_RUN_RUNNING, -1, "",
                                         now + step * 45 + 60000, &err));
-            step = half; /* what came after it is undone */
+            step = half; /* later points of it are undone */
             now += 60000 + 200 * 45;
         }
         attempt = now > run.created_ms ? 2 : 1;
@@ -328,7 +328,7 @@ static void add_imported(dt_store *store, int64_t points)
     must(dt_store_commit(store, &err));
 }
 
-/* Points of the steps that it has are there already, and stay as they are. */
+/* The points of its earlier steps exist already, and stay unchanged. */
 static void add_steps(dt_store *store, const char *id, int64_t step)
 {
     must(dt_store_begin(store, &err));

@@ -1,5 +1,5 @@
 /* serve_store STORE: serves a store on a free port, prints the URL and on a second line the link
- * that opens it, ends when stdin does. */
+ * that opens it, ends at the end of stdin. */
 #include <stdio.h>
 #include <unistd.h>
 

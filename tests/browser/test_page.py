@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The page in a headless Chromium, over a store that fill_store makes.
+"""The page in a headless Chromium, with a store that fill_store makes.
 
 usage: test_page.py FILL_STORE SERVE_STORE [TEST...]     all tests, or those that are named: Page.test_x
 DTRUN_SHOTS names a folder for screenshots.
@@ -36,12 +36,12 @@ PATIENCE_SECONDS = 60
 
 
 def messages(browser):
-    """What the console has, but for what Chromium says of its own pages on a slow machine."""
+    """Returns the messages of the console, except those of Chromium about its own pages on a slow machine."""
     return [entry for entry in browser.get_log("browser") if entry["source"] != "intervention"]
 
 
 class Browsing(unittest.TestCase):
-    """A browser on a filled store of its own, and what tests do with it."""
+    """A browser with its own filled store, and helpers of the tests."""
 
     @classmethod
     def setUpClass(cls):
@@ -70,7 +70,7 @@ class Browsing(unittest.TestCase):
             cls.server.stdin.close()
         code = cls.server.wait(10)
         cls.server.stdout.close()
-        for _ in range(20):  # the browser's last processes may still be writing their profile
+        for _ in range(20):  # the last processes of the browser may still write their profile
             shutil.rmtree(cls.folder, ignore_errors=True)
             if not os.path.exists(cls.folder):
                 break
@@ -93,14 +93,14 @@ class Browsing(unittest.TestCase):
                       ).until(lambda _: condition())
 
     def grow(self):
-        """Adds points to the running run, beyond those that other tests added; returns its new step."""
+        """Adds points to the active run, after those that other tests added; returns its new step."""
         with contextlib.closing(sqlite3.connect(self.store)) as store:
             step = store.execute("SELECT step FROM runs WHERE id = 'v6l1ve'").fetchone()[0] + 10
         subprocess.run([FILL, self.store, "live", str(step)], check=True)
         return step
 
     def read(self, what):
-        """Again where an element was replaced between being found and being read: the page is live."""
+        """Tries again if an element was replaced between being found and being read, because the page is live."""
         end = time.monotonic() + PATIENCE_SECONDS
         while True:
             try:
@@ -126,7 +126,7 @@ class Browsing(unittest.TestCase):
         self.open("runs/" + run, lambda: self.text("#state") != "" and self.text("#recipe") != "")
 
     def points(self, canvas, dataset=0):
-        """What the chart of a canvas holds."""
+        """Returns the data of the chart of a canvas."""
         return self.script(f"return Chart.getChart('{canvas}').data.datasets[{dataset}]"
                            ".data.map((p) => p.x)")
 
@@ -144,7 +144,7 @@ class Page(Browsing):
         """Adds the run i9mprt, and removes it when the test is over and its page is closed."""
         subprocess.run([FILL, self.store, "imported", "20"], check=True)
         self.addCleanup(subprocess.run, [FILL, self.store, "remove", "i9mprt"], check=True)
-        self.addCleanup(self.browser.get, "about:blank")  # cleanups run in reverse: else the page asks for a removed run
+        self.addCleanup(self.browser.get, "about:blank")  # cleanups run in reverse order
 
     def test_the_list_shows_every_run_newest_first(self):
         self.open("", lambda: len(self.texts("#runs tbody tr")) == 6)
@@ -265,7 +265,7 @@ class Page(Browsing):
                            f" e.name.includes('{part}')).length")
 
     def test_a_live_chart_follows_the_stream(self):
-        """A run is not read again while the stream sends its news."""
+        """The page does not read a run again while the stream sends its changes."""
         self.open_run("v6l1ve")
         self.wait(lambda: self.asked("/live") == 1 and self.asked("/metrics") == 2)
         self.wait(lambda: self.points("loss-chart")[-1] == 740)
@@ -282,22 +282,22 @@ class Page(Browsing):
 
     def test_the_list_follows_the_stream(self):
         self.open("", lambda: len(self.texts("#runs tbody tr")) == 6)
-        self.wait(lambda: self.asked("/api/v1/runs?") == 2)  # the second after the stream has opened
+        self.wait(lambda: self.asked("/api/v1/runs?") == 2)  # the second request after the stream has opened
         row = "#runs tbody tr:nth-child(6) .steps"
         still = self.browser.find_element(By.CSS_SELECTOR, "#runs tbody tr:nth-child(4)")
         for _ in range(2):
             step = self.grow()
             self.wait(lambda: self.text(row) == f"{step:,} / 2,000")
         self.assertEqual(self.asked("/api/v1/runs?"), 2, "the list was asked for again")
-        self.assertIn("2,000 / 2,000", still.text)  # what did not change is in place
-        self.browser.find_element(By.ID, "q").send_keys("v6l1ve")  # another list has a stream of its own
+        self.assertIn("2,000 / 2,000", still.text)  # elements that did not change stay in place
+        self.browser.find_element(By.ID, "q").send_keys("v6l1ve")  # another list has another stream
         self.wait(lambda: len(self.texts("#runs tbody tr")) == 1 and self.asked("/runs?limit=100&offset=0&q=v6l1ve") >= 2)
         step = self.grow()
         self.wait(lambda: self.texts("#runs tbody .steps") == [f"{step:,} / 2,000"])
 
     def test_compared_runs_follow_the_stream(self):
         self.open("compare?runs=v6l1ve,m4x9tr", lambda: self.browser.find_elements(By.ID, "loss-chart"))
-        self.wait(lambda: self.asked("/metrics") == 4)  # two after the stream has opened
+        self.wait(lambda: self.asked("/metrics") == 4)  # two requests after the stream has opened
         for _ in range(2):
             step = self.grow()
             self.wait(lambda: self.points("loss-chart")[-1] == step)
@@ -305,7 +305,7 @@ class Page(Browsing):
         self.assertEqual(self.asked("/metrics"), 4, "curves were asked for again")
 
     def test_compared_groups_follow_the_stream(self):
-        """Its band is asked for when a run of it has changed, and not for what others do."""
+        """The page requests the band of a group when a run of the group has changed, not when others change."""
         with contextlib.closing(sqlite3.connect(self.store)) as store, store:
             store.execute("UPDATE runs SET run_group = 'growing, \"<i>' WHERE id = 'v6l1ve'")
         self.open("compare?group=growing%2C%20%22%3Ci%3E&runs=m4x9tr",
@@ -412,7 +412,7 @@ class Page(Browsing):
 
     def test_every_chart_is_drawn_wherever_it_is_and_its_ticks_differ(self):
         self.import_a_run()
-        self.look(1280, 300)  # no chart but the first is inside the window
+        self.look(1280, 300)  # only the first chart is inside the window
         self.open_run("i9mprt")
         chart = lambda name: f"Chart.getChart('metric-{name}-chart')"
         for name in ("train/loss", "constant_bytes", "huge", "once"):
@@ -464,7 +464,7 @@ class Page(Browsing):
 
 
 class History(Browsing):
-    """Long curves, many runs, and several of them over each other."""
+    """Long curves, many runs, and several of them in one chart."""
 
     @classmethod
     def setUpClass(cls):
@@ -479,7 +479,7 @@ class History(Browsing):
         self.assertEqual(messages(self.browser), [], "the browser's console holds errors")
 
     def helpers(self, canvas):
-        """Returns the highest values of the other datasets than the lines, such as the edges of bands."""
+        """Returns the highest values of the datasets other than the lines, such as the edges of bands."""
         return self.script(f"return Chart.getChart('{canvas}').data.datasets.filter((d) => d.helper)"
                            ".map((d) => Math.max(...d.data.map((p) => p.y).filter(Number.isFinite)))"
                            ".filter(Number.isFinite)")
@@ -489,7 +489,7 @@ class History(Browsing):
                   and len(self.points("loss-chart") or []) > 10)
 
     def drag(self, css, start, end):
-        """Over a chart, from one share of its width to another."""
+        """Drags over a chart, from one fraction of its width to another."""
         canvas = self.browser.find_element(By.CSS_SELECTOR, css)
         self.script(f"document.querySelector('{css}').scrollIntoView({{block: 'center'}})")
         width = canvas.size["width"]
@@ -521,7 +521,7 @@ class History(Browsing):
         self.script("document.getElementById('speed-chart').scrollIntoView({block: 'center'})")
         self.wait(lambda: self.points("speed-chart")[0] > 1500)
         self.shoot("zoomed")
-        self.browser.get(zoomed)  # as who was sent the address
+        self.browser.get(zoomed)  # as a person who was sent the address
         self.wait(lambda: self.browser.find_elements(By.ID, "loss-chart")
                   and self.points("loss-chart") == steps)
         self.browser.find_element(By.ID, "loss-chart").send_keys("-")
@@ -543,7 +543,7 @@ class History(Browsing):
         for width, scheme in ((1280, "light"), (390, "dark")):
             self.look(width, 900, scheme)
             self.script("document.getElementById('loss-chart').scrollIntoView({block: 'center'})")
-            for side in (-0.3, 0.3):  # of the chart's middle
+            for side in (-0.3, 0.3):  # at the middle of the chart
                 canvas = self.browser.find_element(By.ID, "loss-chart")
                 ActionChains(self.browser, 50).move_to_element_with_offset(canvas, int(side * canvas.size["width"]), 0).perform()
                 self.wait(lambda: self.text("#loss-card .readout") != "")
@@ -559,7 +559,7 @@ class History(Browsing):
         Select(self.browser.find_element(By.ID, "axis")).select_by_value("tokens")
         self.wait(lambda: self.points("loss-chart")[-1] == 9000 * 765)
         Select(self.browser.find_element(By.ID, "axis")).select_by_value("time")
-        seconds = 9000 * 0.045 + 60 + 200 * 0.045  # what was undone took its time
+        seconds = 9000 * 0.045 + 60 + 200 * 0.045  # undoing took time
         self.wait(lambda: abs(self.points("loss-chart")[-1] - seconds) < 0.01)
         smooth = Select(self.browser.find_element(By.ID, "smooth"))
         self.assertEqual(smooth.first_selected_option.text, "off")
@@ -574,12 +574,12 @@ class History(Browsing):
                          "logarithmic")
         highest = self.script("return Math.max(...Chart.getChart('loss-chart').data.datasets[0].data"
                               ".map((p) => p.y).filter(Number.isFinite))")
-        self.assertLess(highest, 3)  # smoothed; the band has the peak
+        self.assertLess(highest, 3)  # smoothed; the band contains the peak
         self.assertEqual(max(self.helpers("loss-chart")), 50)
         self.shoot("time")
 
     def test_all_runs_are_reached_by_pages_search_and_sorting(self):
-        # at once: a hundred questions to a browser take long where others want the machine
+        # in one script: a hundred calls to a browser take long on a busy machine
         rows = lambda: self.script("return [...document.querySelectorAll('#runs tbody code')].map((e) => e.textContent)")
         self.open("", lambda: len(rows()) == 100)
         self.assertIn("257 in all", self.text("#summary"))
@@ -587,7 +587,7 @@ class History(Browsing):
         self.assertEqual(self.text("#active"), "3 active")
         self.browser.find_element(By.ID, "after").click()
         self.wait(lambda: self.text("#page") == "Page 2 of 3")
-        self.assertEqual(self.text("#active"), "3 active")  # of the store, not of this page
+        self.assertEqual(self.text("#active"), "3 active")  # values of the store, not of this page
         self.browser.find_element(By.ID, "after").click()
         self.wait(lambda: len(rows()) == 57)
         self.assertIn("page=3", self.browser.current_url)
@@ -605,7 +605,7 @@ class History(Browsing):
         self.browser.find_element(By.ID, "active").click()
         self.wait(lambda: rows() == ["p8s6ze", "k3v9x2", "v6l1ve"])
         self.assertEqual(Select(self.browser.find_element(By.ID, "of-state")).first_selected_option.text, "active")
-        # a run of another page ends: the count changes though the list stays
+        # a run of another page of the list ends: the count changes although the list stays
         self.open("?page=2", lambda: len(rows()) == 100)
         self.wait(lambda: self.text("#active") == "3 active")
         with contextlib.closing(sqlite3.connect(self.store)) as store, store:
@@ -741,7 +741,7 @@ class History(Browsing):
         self.wait(lambda: len(self.points("metric-huge-chart", 1) or []) == 20)
         subprocess.run([FILL, self.store, "remove", "i9mprt"], check=True)
         self.wait(lambda: "imported i9mprt was removed" in self.text("#left-out"))
-        self.assertEqual(len(self.points("metric-huge-chart", 1)), 20)  # what was known stays
+        self.assertEqual(len(self.points("metric-huge-chart", 1)), 20)  # known values stay
         self.assertEqual(self.text("#link"), "")
         self.browser.get_log("browser")  # the 404s are there
 
@@ -782,7 +782,7 @@ class History(Browsing):
 
 
 class Access(Browsing):
-    """From the locked door through the link to the page, as a person does it."""
+    """From the login page through the link to the page, as a person does it."""
 
     def test_the_link_opens_the_page_and_nothing_else_does(self):
         self.look(1280, 900)
@@ -795,7 +795,7 @@ class Access(Browsing):
 
         self.browser.get(self.link)
         self.wait(lambda: len(self.texts("#runs tbody tr")) == 6)
-        self.assertEqual(self.browser.current_url, self.url)  # the token has left the address
+        self.assertEqual(self.browser.current_url, self.url)  # the token is no longer in the address
         self.shoot("opened")
         cookie, = self.browser.get_cookies()
         self.assertTrue(cookie["httpOnly"])
@@ -824,7 +824,7 @@ class ServerLost(Browsing):
         self.assertEqual(self.server.wait(10), 0)
         self.wait(note.is_displayed)
         self.assertIn("No answer from the server", note.text)
-        self.assertEqual(len(self.texts("#runs tbody tr")), 6)  # what was known stays
+        self.assertEqual(len(self.texts("#runs tbody tr")), 6)  # known values stay
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ try:
     whole = points("loss-chart")
     browser.execute_script("document.getElementById('axis').value = 'time';"
                            "document.getElementById('axis').dispatchEvent(new Event('change'))")
-    wait(lambda: points("loss-chart") != whole)  # by seconds now
+    wait(lambda: points("loss-chart") != whole)  # the axis is in seconds now
     browser.execute_script("document.getElementById('axis').value = 'step';"
                            "document.getElementById('axis').dispatchEvent(new Event('change'))")
     browser.find_element(By.ID, "loss-chart").send_keys("+")

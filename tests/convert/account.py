@@ -1,6 +1,6 @@
-"""Every part of a command line is carried, listed with a reason, or makes the import fail: for random subsets of the
-flags that `dtrun import TOOL --flags --json` names, with unknown ones, words that belong to no flag, redirections and
-variables among them.
+"""Every part of a command line is converted, listed with a reason, or makes the import fail. Tests random subsets of
+the flags that `dtrun import TOOL --flags --json` names, mixed with unknown flags, words that belong to no flag,
+redirections and variables.
 
     account.py DTRUN [COUNT [SEED]]
 """
@@ -33,7 +33,7 @@ def value_of(flag):
 
 
 def draw_parts(tool, flags):
-    """What is added to a base: (words, what has to be told of them)."""
+    """Parts that are added to a base: (words, text that the output must have about them)."""
     parts = []
     for flag in draw.sample(flags, draw.randrange(1, 9)):
         name, value = flag['name'], value_of(flag)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Command lines of other programs give exactly the recipe (NAME.yaml) and the text (NAME.txt) beside them; every
-# recipe is one that validate takes, and what is wrong is named.
-#   recipes.sh --update   writes what is said now; read it before it is committed
+# Command lines of other programs give exactly the recipe (NAME.yaml) and the text (NAME.txt) next to them; validate
+# accepts every recipe, and wrong command lines are named.
+#   recipes.sh --update   rewrites both; read them before you commit them
 set -uo pipefail
 cd "$(dirname "$0")"
 : "${DTRUN_BIN:?the folder of the programs, as in DTRUN_BIN=build/dev/bin}"
@@ -9,7 +9,7 @@ dtrun=$(cd ../.. && realpath "$DTRUN_BIN")/dtrun
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export XDG_STATE_HOME=$work/state XDG_CACHE_HOME=$work/cache
-export WANDB_API_KEY=x LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-/lib} # of command lines below
+export WANDB_API_KEY=x LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-/lib} # for the command lines below
 failed=0 count=0
 complain() { printf '%s\n' "$*"; failed=1; }
 
@@ -27,7 +27,7 @@ for given in command/*.sh fairseq/*.sh llm.c/*.sh nanogpt/*.py slurm/*.sh; do
         fi
     done
     case $given in
-    *layer*) read -r -a recipe <<<"nanogpt/gpt2.yaml -f $work/recipe.yaml" ;; # says only where
+    *layer*) read -r -a recipe <<<"nanogpt/gpt2.yaml -f $work/recipe.yaml" ;; # the text has only the place
     *) recipe=("$work/recipe.yaml") ;;
     esac
     grep -q '^nodes:' "$work/recipe.yaml" || recipe+=(--set gpus=none) # this machine may have none

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `dtrun import --record` runs a script with stand-ins: the recipes have the exact words, other commands really run, nothing
-# is left, and it asks before.
+# `dtrun import --record` runs a script with stand-ins: the recipes have the exact words, other commands really run, no
+# files remain, and it asks first.
 set -uo pipefail
 : "${DTRUN_BIN:?the folder of the programs, as in DTRUN_BIN=build/dev/bin}"
 dtrun=$(realpath "$DTRUN_BIN")/dtrun
@@ -21,7 +21,7 @@ record() { # expected-code words...
 has() { local text; for text; do grep -qF -- "$text" "$work/out" || complain "no '$text' in $(cat "$work/out" "$work/err")"; done; }
 says() { local text; for text; do grep -qF -- "$text" "$work/err" || complain "no '$text' in $(cat "$work/err")"; done; }
 
-# Everything that the reader of scripts refuses: loops, arrays, functions, substitutions, patterns, other shells, CRLF ends.
+# Everything that the script reader refuses: loops, arrays, functions, substitutions, patterns, other shells, CRLF ends.
 cat >all.sh <<'END'
 set -e
 args=(--lr 1e-4 --name "a  b" --glob *.bin)
@@ -50,7 +50,7 @@ record 0 -- bash -c "PATH=$work/early:\$PATH; torchrun --nproc_per_node 2 t.py"
 [ ! -e "$work/started" ] || complain "a torchrun that is earlier in PATH was started"
 has "PATH: \"$work/early:"
 rm -f "$work/started"
-record 2 -- bash -c "$work/early/torchrun t.py" # by its path it really runs, as the question says
+record 2 -- bash -c "$work/early/torchrun t.py" # by its path the launcher really runs, as the question says
 says "the script started none of the launchers, or by their paths"
 [ -e "$work/started" ] || complain "a launcher with a path did not run"
 
@@ -60,7 +60,7 @@ record 0 -o two.yaml -- bash -c 'torchrun a.py; torchrun b.py'
 record 2 -o two.yaml -- bash -c 'torchrun a.py; torchrun b.py'
 says "'two-1.yaml' already exists"
 
-# What fails, and what is refused.
+# Failures and refusals.
 record 2 -- bash -c 'echo nothing'
 says "the script started none of the launchers"
 record 2 -- bash -c 'torchrun --token SECRET1234 --x t.py'

@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
-# Checkpoints written beside training are those of their steps: a run that continues from any of them
-# ends with the bits of the uninterrupted one, fp16's loss scale included. What stays is what the
-# recipe says.
+# Checkpoints written during training contain the state of their steps: a run that resumes from any of them ends with
+# the bits of the uninterrupted one, fp16's loss scale included. The checkpoints that the recipe says are kept.
 . "$(dirname "$0")/lib.sh"
 make_text 12
-saved() { # name: the steps whose checkpoints stand
+saved() { # name: the steps whose checkpoints exist
     local directory
     for directory in "$work/$1.ck"/step-*; do
         [ -e "$directory/complete" ] || fail "$directory has no marker"
@@ -29,7 +28,7 @@ check two 2 bf16
 check half 2 fp16
 grep -q '"skipped_steps":[1-9]' "$work/half.0" || fail "no step of fp16 was skipped: nothing tested"
 
-# Every epoch, the best, and the newest. The text has about 5 epochs of these 60 steps.
+# Keeps every epoch, the best, and the newest. These 60 steps are about 5 epochs of the text.
 train 1 kept schedule.steps=60 batch.sequences=8 batch.accumulate=4 checkpoint.every=8 \
     checkpoint.keep=2 checkpoint.every_epoch=1 checkpoint.keep_epochs=1 evaluate.every=5 \
     checkpoint.keep_best=2

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# bf16 compute with fp32 master weights follows fp32: over 100 steps each loss is within 0.5 % (the
-# largest seen is printed), and the model learns.
+# bf16 compute with fp32 master weights follows fp32: over 100 steps each loss is within 0.5 % (the largest difference
+# is printed), and the model learns.
 . "$(dirname "$0")/lib.sh"
 make_text 40
 for precision in fp32 bf16; do

@@ -1,11 +1,12 @@
-/* compare: are two runs the same?
+/* compare: checks whether two runs are the same.
  *
  *   compare metrics NAME A B RELATIVE     the values of a metric in two event files, by step; the
- *                                         steps that both have are compared, and there are some
+ *                                         steps that both have are compared; there must be some
  *   compare tensors SUFFIX A B RELATIVE   two safetensors files, the tensors whose names end so
  *                                         ("": all): largest difference over largest value, each
  *
- * RELATIVE 0: the same bits. Prints the largest difference; exits 0 where all is within it, else 1.
+ * RELATIVE 0: the same bits. Prints the largest difference; exits with 0 if all are within
+ * RELATIVE, else with 1.
  */
 #include <jansson.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Two ranks train as one process does with the same global batch: fp32, 50 steps, losses within
-# 1e-5. The validation loss is the same mean although the ranks look at a part of the text each.
+# Two ranks train like one process with the same global batch: fp32, 50 steps, losses within 1e-5. The validation loss
+# is the same mean although each rank evaluates a part of the text.
 . "$(dirname "$0")/lib.sh"
 make_text 40
 common=(schedule.steps=50 evaluate.every=10 evaluate.sequences=33)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# How long a run is: steps, epochs, a time, or until it is stopped, also before its first step and
-# within an evaluation.
+# The length of a run: steps, epochs, a time, or until it is stopped, also before its first step and during an
+# evaluation.
 . "$(dirname "$0")/lib.sh"
 make_text 12
 ended() { # name reason
@@ -9,7 +9,7 @@ ended() { # name reason
 }
 steps_of() { grep -o '"event":"finished","step":[0-9]*' "$work/$1.0" | grep -o '[0-9]*$'; }
 
-# Twice the samples a step, half the steps; epochs are over where steps are not.
+# Twice the samples in a step, half the steps; an epoch can end within a step.
 train 1 epochs schedule.steps=0 schedule.epochs=2
 train 2 epochs-2 schedule.steps=0 schedule.epochs=2
 ended epochs steps
@@ -35,7 +35,7 @@ ended limit time_limit
 [ -e "$work/limit.ck/$(printf 'step-%08d' "$(steps_of limit)")/complete" ] ||
     fail "no checkpoint at the end of the time"
 
-# In the middle of an evaluation that would take minutes.
+# Stopped in the middle of an evaluation that would take minutes.
 plan evaluation ranks=2 schedule.steps=100000 evaluate.every=2 evaluate.sequences=0 \
     "data.validation=[\"$work/long.txt\"]"
 for _ in $(seq 400); do cat "$work/text.txt"; done > "$work/long.txt"
@@ -43,7 +43,7 @@ ranks 2 evaluation --signal -1:15:2 || fail "exit $?"
 ended evaluation stopped
 [ -e "$work/evaluation.ck/step-00000002/complete" ] || fail "no checkpoint of step 2"
 grep -q valid_loss.:[0-9] "$work/evaluation.0" && fail "a part of the text gave a validation loss"
-# It is made up for: the run that continues has every validation loss of one that was not stopped.
+# The evaluation is made later: the resumed run has every validation loss of a run that was not stopped.
 more=(ranks=2 schedule.steps=4 evaluate.every=2 evaluate.sequences=8 "data.validation=[\"$work/text.txt\"]")
 plan whole "${more[@]}"
 ranks 2 whole || fail "exit $?"
@@ -53,7 +53,7 @@ ranks 2 made-up || fail "exit $?"
 same_metric valid_loss whole made-up 0
 grep -q '"step":2,"values":{"valid_loss"' "$work/made-up.0" || fail "step 2 was not evaluated"
 
-# Before the first step: nothing is saved, and the run ends well. The signal is there already.
+# Before the first step: nothing is saved, and the run ends well. The signal arrives before the start.
 plan early ranks=1 schedule.steps=100000
 env --block-signal=TERM sh -c 'kill -TERM $$; exec "$0" train --plan "$1"' \
     "$bin/dtrun-engine" "$work/early.json" > "$work/early.0" 2> "$work/early.0.err" ||

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# evaluate.every_epoch: after the step that ends an epoch, whatever says how long the run is, beside
-# evaluate.every, and once where a run was stopped or killed about there.
+# evaluate.every_epoch: evaluates after the step that ends an epoch, for every way to set the length of the run, in
+# addition to evaluate.every, and once if a run was stopped or killed near there.
 . "$(dirname "$0")/lib.sh"
 make_text 8
 head -c 3000 "$work/text.txt" > "$work/valid.txt"
@@ -12,7 +12,7 @@ is() { # NAME STEPS
     [ "$(evaluated "$1")" = "$2" ] || fail "$1 evaluated after the steps '$(evaluated "$1")', not '$2'"
 }
 
-# 8 samples a step: an epoch ends where they reach its sequences (engine/data/sampler.c), and the last
+# 8 samples a step: an epoch ends at the step that reaches its number of sequences (engine/data/sampler.c), and the last
 # step is evaluated in any case.
 train 2 epochs "${common[@]}" schedule.steps=0 schedule.epochs=3 checkpoint.every=1 checkpoint.keep=0
 read -r first second third rest <<< "$(evaluated epochs)"
@@ -33,7 +33,7 @@ is both "$(printf '%s\n' $((first - 2)) "$first" $((2 * (first - 2))) "$second" 
 train 2 seconds "${common[@]}" schedule.steps=$((second + 2)) evaluate.every_epoch=2
 is seconds "$second $((second + 2))"
 
-# From before an epoch's end, from the end itself, and from behind it.
+# Resumed from before an epoch's end, at the end, and after it.
 for at in $((first - 1)) "$first" $((first + 1)); do
     plan "from-$at" "${common[@]}" schedule.steps=0 schedule.epochs=3 \
         "resume=$work/epochs.ck/$(printf 'step-%08d' "$at")"
@@ -44,7 +44,7 @@ is "from-$first" "$second $third"
 is "from-$((first + 1))" "$second $third"
 same_metric valid_loss epochs "from-$((first - 1))" 0
 
-# Stopped within the evaluation at an epoch's end, which would take twelve seconds: it is made up for.
+# Stopped during the evaluation at the end of an epoch, which would take twelve seconds: it is made after the resume.
 for _ in $(seq 300); do cat "$work/text.txt"; done > "$work/part.txt"
 for _ in $(seq 3); do cat "$work/part.txt"; done > "$work/long.txt"
 plan stopped "${common[@]}" schedule.steps=0 schedule.epochs=3 evaluate.sequences=0 \

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What the engine cannot do it says: on its channel as an event, on stderr in words, exit code 1.
-# A checkpoint that cannot be written is survived until the last one.
+# The engine reports every failure: on its channel as an event, on stderr in words, with exit code 1. A checkpoint that
+# cannot be written does not end the run, except the last one.
 . "$(dirname "$0")/lib.sh"
 make_text 40
 failing() { # name status message field=value...
@@ -21,15 +21,15 @@ failing no-memory recipe "activations" batch.sequences=60000 batch.tokens=4096 m
 failing diverged recipe "training has diverged" optimizer.lr=100 clip=0 schedule.steps=300 \
     schedule.warmup_steps=0
 failing no-checkpoint not-found "$work/nowhere" "resume=$work/nowhere"
-train 1 whole schedule.steps=1 # its marker is no text any more: what quotes it is told all the same
+train 1 whole schedule.steps=1 # its marker is not text any more: the message that quotes it is printed nevertheless
 { printf '\377%.0s' {1..32}; echo; } > "$work/whole.ck/step-00000001/complete"
 failing damaged corrupt "is damaged" "resume=$work/whole.ck/step-00000001"
 
-# A file that is another one on the second node, here the same name in another folder.
+# A file with other content on the second node, here the same name in another folder.
 mkdir "$work/0" "$work/1"
 cp "$work/text.txt" "$work/0/text.txt"
 plan differ ranks=2 'data.train=["text.txt"]'
-differ() { # what rank 1 says besides
+differ() { # additional text of rank 1
     local code=0
     "$bin/dist_spawn" --ranks 2 --events "$work/differ" --timeout 100 -- /bin/bash -c \
         'cd "$0/$RANK" && exec "$1" train --plan "$0/differ.json"' "$work" "$bin/dtrun-engine" || code=$?
@@ -43,7 +43,7 @@ differ() { # what rank 1 says besides
 }
 head -c 9000 "$work/text.txt" > "$work/1/text.txt"
 differ "training and"
-# Of one length and one alphabet, and yet another.
+# Same length and same alphabet, but other content.
 rev "$work/text.txt" > "$work/1/text.txt"
 differ "file 1 has other content"
 
@@ -56,7 +56,7 @@ ranks 1 no-room || code=$?
 [ "$(grep -c '"event":"checkpoint_failed"' "$work/no-room.0")" = 3 ] || fail "not three failed saves"
 [ "$(grep -c '"learning_rate"' "$work/no-room.0")" = 20 ] || fail "training did not continue"
 
-# A bit flips in the parameters of one rank: all say so before the next save, which is not made.
+# A bit flips in the parameters of one rank: all ranks report it before the next save, which is not made.
 plan flipped ranks=2 checkpoint.every=5
 code=0
 DTRUN_FAULT="flip 1@7" ranks 2 flipped || code=$?

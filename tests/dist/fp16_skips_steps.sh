@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# fp16 starts from a loss scale that overflows: steps are skipped until it fits. What was skipped
-# moves neither step nor schedule: every step is there once, with the learning rate that it has in
-# fp32. Below the floor the run fails, on all ranks, and says why.
+# fp16 starts from a loss scale that overflows: steps are skipped until it fits. Skipped steps count neither as steps
+# nor for the schedule: every step exists once, with the learning rate that it has in fp32. Below the smallest scale the
+# run fails, on all ranks, with the reason.
 . "$(dirname "$0")/lib.sh"
 make_text 40
 common=(schedule.steps=20 precision.loss_scale=4294967296 precision.scale_window=6)
@@ -18,8 +18,8 @@ check() { # name ranks FIELD=VALUE...
 check dp 2 strategy.kind=dp
 check ddp 2 strategy.kind=ddp
 check fsdp 2 strategy.kind=fsdp
-check tensor 4 strategy.kind=ddp tensor=2 # an overflow in one part of a layer is one of all ranks
-# The window of clean steps: the scale doubles behind it, and halves where that overflows.
+check tensor 4 strategy.kind=ddp tensor=2 # an overflow in one part of a layer counts for all ranks
+# The window of steps without overflow: the scale doubles after it, and halves if that overflows.
 scales=$(grep -o '"loss_scale":[0-9.]*' "$work/ddp.0" | cut -d: -f2 | uniq | wc -l)
 [ "$scales" -ge 3 ] || fail "the scale never moved: $scales values"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The disk of the checkpoints fills up while a run trains: each save that fails is an event, the
-# older checkpoint stays whole, training continues, and saves again when there is room. A best loss
-# whose save failed is none: the next one is saved though it is worse.
+# The disk of the checkpoints fills up while a run trains: each save that fails is an event, the older checkpoint stays
+# complete, training continues, and saves again once there is space. A best loss whose save failed does not count: the
+# next one is saved although it is worse.
 . "$(dirname "$0")/lib.sh"
 disk=$work/full.ck
 mkdir "$disk"
@@ -13,7 +13,7 @@ pid=
 trap '[ -z "$pid" ] || kill -9 "$pid" 2> /dev/null || true; umount -l "$disk"; rm -rf "$work"' EXIT
 make_text 12
 events() { grep -c "\"event\":\"$1\"," "$work/full.0" || true; }
-within() { # seconds, what follows becomes true
+within() { # seconds, command that must succeed
     local until=$((SECONDS + $1))
     shift
     until "$@"; do
@@ -28,7 +28,7 @@ plan full schedule.steps=100000000 checkpoint.every=20 checkpoint.keep=1 log.eve
 "$bin/dtrun-engine" train --plan "$work/full.json" > "$work/full.0" 2> "$work/full.0.err" &
 pid=$!
 within 30 more checkpoint 0
-# Again and again: a checkpoint that is removed meanwhile leaves room for the next one.
+# Repeatedly: a checkpoint that is removed meanwhile leaves space for the next one.
 full() {
     dd if=/dev/zero bs=4k 2> /dev/null >> "$disk/filler" || true
     more checkpoint_failed 2
@@ -48,7 +48,7 @@ pid=
 step=$(grep -o '"event":"finished","step":[0-9]*' "$work/full.0" | grep -o '[0-9]*$')
 [ "$(whole)" = "$disk/$(printf 'step-%08d' "$step")/complete" ] || fail "not the last step: $(whole)"
 
-# What the model learns makes it worse at a text of other letters, evaluation by evaluation.
+# The model gets worse at a text of other letters with every evaluation.
 rm -rf "${disk:?}"/*
 seq 1 2000 > "$work/numbers.txt"
 plan full schedule.steps=100000000 evaluate.every=20 evaluate.sequences=16 log.every=1000 \

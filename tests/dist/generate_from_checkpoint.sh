@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Text from a checkpoint: as long as was asked for, past the context too; the same for a seed;
+# Text from a checkpoint: of the requested length, also beyond the context; the same for a seed;
 # bad arguments are refused with exit code 2, bad checkpoints with 1.
 . "$(dirname "$0")/lib.sh"
 make_text 40
@@ -40,7 +40,7 @@ generate --tokens 50 --top-p 0.000001 > "$work/a"
 generate --tokens 50 --temperature 0 > "$work/b"
 cmp "$work/a" "$work/b" || fail "the likeliest alone is not the likeliest"
 generate --tokens 8 --temperature 0 --prompt "the sh" > "$work/a"
-generate --tokens 8 --temperature 0 --prompt "the sh" --precision bf16 > "$work/c" # rounded otherwise, by 1 in 256
+generate --tokens 8 --temperature 0 --prompt "the sh" --precision bf16 > "$work/c" # rounded differently, by 1 in 256
 cmp "$work/a" "$work/c" || fail "bf16 takes other letters than fp32 where the text is clear"
 generate --tokens 50 --temperature 0 --repetition-penalty 50 > "$work/a"
 cmp -s "$work/a" "$work/b" && fail "a penalty changes nothing"

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Loss and gradient norm of 50 steps are those of tests/golden/losses, a file a run: a change that
-# should not move numbers shows that it does not.
+# Loss and gradient norm of 50 steps are those of tests/golden/losses, with a file for each run: this shows that a
+# change does not move numbers.
 #
 #   DTRUN_BIN=build/dev/bin bash tests/dist/golden_losses.sh           compares
-#   DTRUN_BIN=build/dev/bin bash tests/dist/golden_losses.sh --write   makes the files anew, to be
-#                                                        committed with the reason that they moved
+#   DTRUN_BIN=build/dev/bin bash tests/dist/golden_losses.sh --write   rewrites the files; commit them with the reason
+#                                                        why they moved
 #
 # The instruction set that made them (avx512_bf16) meets them to the last bit. Others sum in another
 # order, and do not round probabilities to bf16: forced down one by one (DTRUN_CPU_ISA times
 # ONEDNN_MAX_CPU_ISA) they moved losses and norms by at most 2.1e-8 and 2.2e-7 in fp32, 2.8e-4 and
-# 3.8e-3 in bf16, 3e-5 and 5.4e-4 in fp16, where single roundings turn. The bounds are six times that,
-# for processors that were not there. The transformer's were made with avx2.
+# 3.8e-3 in bf16, 3e-5 and 5.4e-4 in fp16, where single roundings turn. The bounds are six times that, for processors
+# that were not tested. The transformer's were made with avx2.
 . "$(dirname "$0")/lib.sh"
 golden=tests/golden/losses
 make_text 40
@@ -48,7 +48,7 @@ golden llama 1.2e-7 2e-6 model.kind=llama model.kv_heads=2 model.ffn=88 model.he
 make_pairs
 golden transformer 1.2e-7 2e-6 "${pairs[@]}" model.activation=relu model.positions=sinusoidal model.scale_embedding=true \
     model.dropout=0.1 model.attention_dropout=0.1
-for kind in selective full; do # what is computed again is the same
+for kind in selective full; do # recomputed activations are the same
     train 1 $kind schedule.steps=50 "${fairseq[@]}" activation_checkpointing=$kind
     same_bits fairseq $kind 50
 done

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A rank that is killed takes the others down within seconds, each with the reason: the
-# communicator is dead. Nobody hangs, nobody ends well.
+# A killed rank ends the others within seconds, each with the reason: the communicator is dead. No rank hangs, and none
+# ends well.
 . "$(dirname "$0")/lib.sh"
 make_text 40
 check() { # killed world FIELD=VALUE...
@@ -15,7 +15,7 @@ check() { # killed world FIELD=VALUE...
             [ "$code" = 1 ] || fail "rank $rank exits $code"
             grep -q '"event":"failed","status":"comm"' "$work/$name.$rank" ||
                 fail "rank $rank does not say why"
-            # over sockets it knows its own place, in shared memory who is gone
+            # over sockets the message names its own place, in shared memory the dead rank
             grep -Eq "rank $rank of $2|rank [0-9]+ (\(process [0-9]+\) is dead|has closed)" "$work/$name.$rank.err" ||
                 fail "rank $rank is silent"
         fi
@@ -26,6 +26,6 @@ check 0 2
 check 1 3
 check 1 2 strategy.kind=fsdp
 check 0 3 strategy.kind=fsdp strategy.shard=optimizer
-check 3 4 tensor=2 strategy.kind=fsdp # within a layer's sum, most likely
-# Of two nodes that each hold all parameters: its own node and the other one end.
+check 3 4 tensor=2 strategy.kind=fsdp # most likely during a sum within a layer
+# On two nodes that each hold all parameters: the ranks of both nodes end.
 per_node=2 check 3 4 'nodes=["a","b"]' ranks=2 strategy.kind=fsdp strategy.within=node

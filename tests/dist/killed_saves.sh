@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Killed at 100 random points while checkpoints are written (DTRUN_KILLS: at so many), a run always
-# finds a whole one, no older than the last that it told of, and continues from it to the losses of the
-# uninterrupted run, bit for bit. Two ranks, fsdp, each with a part of every save; all are killed at
-# once, or one alone, of which the other must learn.
+# A run that is killed at 100 random points while checkpoints are written (DTRUN_KILLS: another number) always finds a
+# complete one, not older than the last one that it reported. It continues from it to the losses of the uninterrupted
+# run, bit for bit. There are two ranks with fsdp, each with a part of every save. Both are killed at once, or one only,
+# which the other must notice.
 . "$(dirname "$0")/lib.sh"
 make_text 12
 kills=${DTRUN_KILLS:-100}
 per_start=4 # steps before the moment of the kill is drawn
 RANDOM=7
 
-# Every step saves, so that there is hardly a moment without a save under way.
+# Every step saves, so that a save is almost always in progress.
 common=(ranks=2 strategy.kind=fsdp model.layers=1 model.heads=2 model.embed=16 model.dropout=0.1
     batch.sequences=1 batch.tokens=16 schedule.period_steps=1000 checkpoint.every=1 checkpoint.keep=2)
 newest() { # the checkpoint that a restart would take
@@ -40,7 +40,7 @@ plan one "${common[@]}" schedule.steps=$last checkpoint.every=0
 ranks 2 one || fail "the uninterrupted run ends with $?"
 [ "$(grep -o '"metrics","step":[0-9]*' "$work/all.0" | sort -u | wc -l)" = "$last" ] ||
     fail "a step is missing"
-# Steps that were computed again after a kill too, each time.
+# Also steps that were recomputed after a kill, each time.
 python3 - "$work/one.0" "$work/all.0" << 'PY' || fail "a restarted run has other losses"
 import json, sys
 def losses(path):

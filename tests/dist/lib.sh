@@ -1,4 +1,4 @@
-# lib: what the tests of several ranks share. Sourced; sets up $work, which goes when the test ends.
+# lib: shared code of the tests of several ranks. Source it; it makes $work, which is removed when the test ends.
 set -euo pipefail
 bin=${DTRUN_BIN:?set DTRUN_BIN to the bin folder of a build}
 work=$(mktemp -d)
@@ -13,8 +13,7 @@ fail() {
     exit 1
 }
 
-# A text of about $1 kilobytes: words drawn by a generator of its own, so that the same text comes
-# out everywhere.
+# Prints a text of about $1 kilobytes: words drawn by its own generator, so that the text is the same everywhere.
 make_text() {
     awk -v bytes=$(($1 * 1024)) 'BEGIN {
         count = split("the a ship sea wind captain and or of sailed over under bright dark storm " \
@@ -29,7 +28,8 @@ make_text() {
 }
 
 # pairs_file NAME COUNT SEED WORDS: sentence pairs as 'dtrun data prepare' writes them (engine/data/sentences.h), in
-# $work. The target is the source backwards, some words left out. By awk and printf: a borrowed machine may have no Python.
+# $work. The target is the source backwards, without some words. Uses awk and printf, because a borrowed machine may
+# have no Python.
 pairs_file() {
     # shellcheck disable=SC2059 # the bytes are the format
     printf "$(awk -v count="$2" -v x="$3" -v most="$4" '
@@ -63,7 +63,7 @@ dictionary() {
     }'
 }
 
-# make_pairs [WORDS]: sentence pairs $work/train.pairs and $work/valid.pairs of so many words (40), with their
+# make_pairs [WORDS]: sentence pairs $work/train.pairs and $work/valid.pairs of this many words (40), with their
 # dictionaries; ${pairs[@]}: a small model on them.
 make_pairs() {
     local words=${1:-40}
@@ -97,8 +97,8 @@ ranks() {
         "$bin/dtrun-engine" train --plan "$work/$name.json"
 }
 
-# train W NAME FIELD=VALUE...: plan, then run; it must end well. With strategy.kind=dp there is one
-# process of W replicas. Where per_node is set, so many ranks share a node.
+# train W NAME FIELD=VALUE...: plan, then run; it must end well. With strategy.kind=dp there is one process with W
+# replicas. If per_node is set, this many ranks share a node.
 train() {
     local world=$1 name=$2 processes=$1
     shift 2

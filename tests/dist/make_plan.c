@@ -2,9 +2,9 @@
  *
  *   make_plan OUT.json CHECKPOINTS|/dev/null [resume=DIR] [device=NAME] FIELD=VALUE...
  *
- * Every field starts at its default; a VALUE is JSON where it parses as such, else a string. The
- * recipe goes through the same checks as one that the engine reads. NAME ("cuda:0") is the device
- * of every rank; "cpu" where it is left out.
+ * Every field starts at its default; a VALUE is JSON if it parses as such, else a string. The
+ * recipe passes the same checks as one that the engine reads. NAME ("cuda:0") is the device of
+ * every rank; the default is "cpu".
  */
 #include <stdio.h>
 #include <stdlib.h>

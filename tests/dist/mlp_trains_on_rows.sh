@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# A model on rows of a .csv: dp, ddp and fsdp as one process with the same global batch, classes and
-# numbers; a stopped and resumed run has the bits of one that was not; recomputation changes none; the
-# same rows from a .npy neither.
+# A model on rows of a .csv: dp, ddp and fsdp train like one process with the same global batch, for classes and for
+# numbers. A stopped and resumed run has the bits of an uninterrupted one. Neither recomputation nor reading the same
+# rows from a .npy changes a bit.
 . "$(dirname "$0")/lib.sh"
 awk 'BEGIN { srand(1); print "a,b,c,class"; for (i = 0; i < 500; i++) { c = i % 3
     printf "%g,%g,%g,%d\n", c + rand(), rand() - c, rand(), c } }' >"$work/classes.csv"

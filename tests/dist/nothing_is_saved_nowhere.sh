@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A plan whose folder is /dev/null, as measurements have it: no checkpoint is written, at the end either,
-# and the run is good.
+# A plan whose folder is /dev/null, as measurements use it: no checkpoint is written, not even at the end, and the run
+# ends well.
 . "$(dirname "$0")/lib.sh"
 make_text 40
 plan nowhere schedule.steps=4 checkpoint.every=2 evaluate.every=2

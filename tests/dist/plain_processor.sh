@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The same program on processors that have less than this one: held to x86-64 and to AVX2, its own
-# kernels (DTRUN_CPU_ISA) and oneDNN's (ONEDNN_MAX_CPU_ISA), it trains to the golden curves; and on an
-# emulated processor without anything beyond x86-64, where one instruction more would end it, it
-# chooses by itself to do the same; as on one that lacks a part of what comes with AVX2.
+# The same program on processors with fewer instructions than this one. Limited to x86-64 and to AVX2, with its own
+# kernels (DTRUN_CPU_ISA) and oneDNN's (ONEDNN_MAX_CPU_ISA), it trains to the golden curves. On an emulated processor
+# with only x86-64, where any other instruction would end it, it makes the same choice itself; also on one that lacks a
+# part of AVX2's companions.
 . "$(dirname "$0")/lib.sh"
 make_text 12
 export DTRUN_CPU_ISA ONEDNN_MAX_CPU_ISA
@@ -31,9 +31,9 @@ if grep -qE 'lib(a|t)san' <<<"$(ldd "$bin/dtrun-engine")"; then
 fi
 "$emulator" -cpu qemu64 "$bin/dtrun-engine" train --plan "$work/plain.json" > "$work/plain.0" \
     2> "$work/plain.0.err" || fail "on a plain processor: exit $?"
-same_metric loss held plain 1e-6 # oneDNN has less there than when it is held to SSE 4.1
+same_metric loss held plain 1e-6 # oneDNN has fewer instructions there than when it is limited to SSE 4.1
 
-# AVX2 alone is not what the copy for it is compiled for: halves are converted by F16C.
+# AVX2 alone is not enough for the code compiled for it: it converts halves with F16C.
 plan half schedule.steps=3 precision.kind=fp16
 "$emulator" -cpu Haswell,-f16c "$bin/dtrun-engine" train --plan "$work/half.json" > "$work/half.0" \
     2> "$work/half.0.err" || fail "on a processor without F16C: exit $?"

@@ -22,7 +22,7 @@ typedef struct agent {
     double start;
     int mine[RANKS_MAX], theirs[RANKS_MAX]; /* ends of the channels; -1: closed */
     dt_strbuf text[RANKS_MAX];
-    json_t *meetings; /* name → values by rank, null where one has not come */
+    json_t *meetings; /* name → values by rank, null for those that have not arrived */
     int running;
 } agent;
 
@@ -45,7 +45,7 @@ static void be_rank(agent *a, int rank)
     exit(a->ranks->body(rank, a->ranks->self));
 }
 
-/* When the last value is there, everyone gets all of them. */
+/* Once the last value has arrived, every rank gets all of them. */
 static void meet(agent *a, int rank, const char *name, json_t *value)
 {
     json_t *values = json_object_get(a->meetings, name), *answer, *each;

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# What the ranks report of themselves is what the formulas say, within 5 %: the bytes that a rank
+# The values that the ranks report are those of the formulas, within 5 %: the bytes that a rank
 # holds (in the event `memory` of each rank, which its log has too, and in the metric held_bytes), the
 # bytes that it sends in a step (sent_bytes), and the FLOPs of a step of all ranks (their rate times
 # the least time of it), for every strategy and sharding, on 2 to 4 ranks.
 . "$(dirname "$0")/lib.sh"
 make_text 40
-# Parameters: embeddings of 128 (padded) and 32 places, final norm, L blocks of 12 C^2 + 13 C.
+# Parameters: embeddings of 128 (padded) tokens and 32 positions, final norm, L blocks of 12 C^2 + 13 C.
 L=6 C=32
 V=$(($(grep -o . "$work/text.txt" | LC_ALL=C sort -u | wc -l) + 1)) # and the line break
-all_flops=$((4 * 32 * (6 * (12 * L * C * C + V * C) + 12 * L * C * 32))) # of a rank's 4 x 32 tokens
+all_flops=$((4 * 32 * (6 * (12 * L * C * C + V * C) + 12 * L * C * 32))) # 4 x 32 tokens of a rank
 flops=$all_flops
 block=$((12 * C * C + 13 * C)) elems=$(((128 + 32 + 2) * C + L * (12 * C * C + 13 * C)))
 
@@ -51,20 +51,20 @@ check() {
 fsdp=strategy.kind=fsdp
 for world in 2 3 4; do
     check ddp $world '16 * N' '2 * (W-1)/W * 4 * N' strategy.kind=ddp
-    # the root and the two blocks that the forward pass left there are not gathered again
+    # the root and the two blocks that the forward pass left gathered are not gathered again
     check full $world '16 * N / W' '(W-1)/W * 4 * (3 * N - (N - (L-2) * B))' $fsdp
     check kept $world '16 * N / W' '(W-1)/W * 4 * 2 * N' $fsdp strategy.reshard_after_forward=false
     check gradients $world '(4 + 12 / W) * N' '(W-1)/W * 4 * 2 * N' $fsdp strategy.shard=gradients
     check optimizer $world '(8 + 8 / W) * N' '(W-1)/W * 4 * 2 * N' $fsdp strategy.shard=optimizer
     check dp $world '(16 + 8 * (W-1)) * N' '(W-1) * 8 * N' strategy.kind=dp
 done
-# Ranks that divide layers hold the norms, the positions and two of four biases (R), and an equal part of all else. W in
-# the formulas is all ranks, of which D read different samples. Sums within layers: 4 for each block, and 2.
+# Ranks that divide layers hold the norms, the positions and two of four biases (R), and an equal part of everything
+# else. W in the formulas is all ranks, of which D read different samples. Sums within layers: 4 for each block, and 2.
 R=$(((32 + 2) * C + L * 6 * C))
 for tensor in 2 4; do
     D=$((4 / tensor)) H="($elems - $R) / $tensor + $R"
     sums="2 * ($tensor-1)/$tensor * 4 * 128 * $C * (4 * L + 2)"
-    flops=$((all_flops / tensor)) # all ranks of a group compute those of 4 x 32 tokens
+    flops=$((all_flops / tensor)) # all ranks of a group compute the FLOPs of 4 x 32 tokens
     check ddp-tensor-$tensor 4 "16 * ($H)" "2 * ($D-1)/$D * 4 * ($H) + $sums" strategy.kind=ddp tensor=$tensor
     check optimizer-tensor-$tensor 4 "(8 + 8 / $D) * ($H)" "($D-1)/$D * 8 * ($H) + $sums" $fsdp \
         strategy.shard=optimizer tensor=$tensor

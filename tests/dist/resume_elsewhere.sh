@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# A run that changes strategy and number of ranks at its checkpoints continues like the one that does
-# not: losses within 1e-6. From ddp on 2 ranks to each sharding of fsdp on 3 to one process; and round
-# through dp and 4 ranks.
+# A run that changes strategy and number of ranks at its checkpoints continues like an unchanged one: losses within
+# 1e-6. From ddp on 2 ranks to each sharding of fsdp on 3 to one process; and back through dp and 4 ranks.
 . "$(dirname "$0")/lib.sh"
 make_text 40
 common=(batch.accumulate=2 schedule.warmup_steps=5 schedule.period_steps=45)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Stopped by SIGTERM in the middle and resumed, a run continues to the bits of the uninterrupted one:
+# A run that is stopped by SIGTERM in the middle and resumed ends with the bits of the uninterrupted one:
 # losses with 17 digits, parameters and both moments. With dropout and accumulation, fp32 and bf16,
 # on one rank and on two; ddp and fsdp.
 . "$(dirname "$0")/lib.sh"

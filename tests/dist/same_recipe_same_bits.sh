@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# The same recipe on the same number of ranks gives the same bits, run after run, whatever the
-# strategy.
+# The same recipe on the same number of ranks gives the same bits in every run, with every strategy.
 . "$(dirname "$0")/lib.sh"
 make_text 40
 check() { # world name FIELD=VALUE...

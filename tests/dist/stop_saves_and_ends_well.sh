@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# SIGTERM to one rank alone stops all after the same step, with a checkpoint and exit code 0.
+# SIGTERM to only one rank stops all after the same step, with a checkpoint and exit code 0.
 . "$(dirname "$0")/lib.sh"
 make_text 40
 plan stop ranks=2 schedule.steps=100000

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The same numbers where ranks are on several nodes and meet through Gloo: two of one rank, two of
+# The same numbers if ranks are on several nodes and communicate through Gloo: two of one rank, two of
 # two, and two and one. fp32, 50 steps of two micro-steps: losses, gradient norms and the validation
 # loss within 1e-5 of one process; a second run of two and two has the same bits.
 . "$(dirname "$0")/lib.sh"

@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# BLEU at evaluation: what `generate` and sacreBLEU's arithmetic make of the checkpoint of that step; dp, ddp and fsdp in
-# every shard and with divided layers as one process; the best checkpoint by it; a stop and a resume change nothing.
+# BLEU at evaluation equals the result of `generate` and sacreBLEU's arithmetic with the checkpoint of this step. dp,
+# ddp and fsdp with every shard and with divided layers give the result of one process. It selects the best checkpoint.
+# A stop and a resume change nothing.
 . "$(dirname "$0")/lib.sh"
 make_pairs
 common=("${pairs[@]}" schedule.steps=600 optimizer.lr=5e-3 model.embed=64 evaluate.every=200 evaluate.sequences=0 evaluate.bleu=true
     checkpoint.every=200 checkpoint.keep=0)
 
-# bleu NAME STEP: as told
+# bleu NAME STEP: the reported BLEU
 bleu() {
     sed -n "s/.*\"step\":$2,.*\"valid_bleu\":\([0-9.e-]*\).*/\1/p" "$work/$1.0"
 }
 
-# The validation pairs as lines, by the dictionaries of make_pairs.
+# The validation pairs as lines, with the dictionaries of make_pairs.
 python3 - "$work" <<'EOF'
 import struct, sys
 data = open(sys.argv[1] + '/valid.pairs', 'rb').read()
@@ -27,7 +28,7 @@ EOF
 
 train 1 one "${common[@]}" batch.accumulate=6
 for step in 200 400 600; do
-    [ -x "$bin/dtrun" ] || continue # of sanitizers the engine alone is built
+    [ -x "$bin/dtrun" ] || continue # with sanitizers only the engine is built
     "$bin/dtrun-engine" generate --checkpoint "$(printf '%s/one.ck/step-%08d' "$work" $step)" --threads 1 \
         --input "$work/lines.s" > "$work/made.$step"
     "$bin/dtrun" score --hypothesis "$work/made.$step" --reference "$work/lines.t" --json > "$work/score"
@@ -45,7 +46,7 @@ train 1 beam "${common[@]}" batch.accumulate=6 evaluate.beam=3
 same_metric loss one beam 0
 [ "$(bleu one 200)" != "$(bleu beam 200)" ] || fail "the beam changes no translation"
 
-# From the same weights, and steps that differ by rounding alone.
+# The runs start from the same weights, and their steps differ only by rounding.
 check() { # world name FIELD=VALUE...
     local world=$1 name=$2-$1
     shift 2
@@ -64,9 +65,9 @@ check 2 gradients $fsdp strategy.shard=gradients
 check 2 optimizer $fsdp strategy.shard=optimizer
 check 2 tensor tensor=2 batch.accumulate=6
 check 4 tensor-full $fsdp tensor=2 batch.accumulate=3
-check 4 tensor-4 tensor=4 batch.accumulate=6 # of the vocabulary, two ranks have none
+check 4 tensor-4 tensor=4 batch.accumulate=6 # two ranks have no part of the vocabulary
 
-# The best by BLEU, which the loss would not have chosen: of more smoothing than the model was told, the loss grows.
+# The best checkpoint by BLEU is not the one by loss: with more smoothing than in training, the loss grows.
 best=("${common[@]}" batch.accumulate=3 checkpoint.every=0 checkpoint.keep_best=1 checkpoint.best_by=valid_bleu evaluate.every=50)
 train 2 best "${best[@]}" $fsdp
 python3 - "$work" <<'EOF' || fail "another checkpoint than the best by BLEU was kept"
@@ -86,7 +87,7 @@ print(bleus, sorted(kept), last['best_bleu'])
 sys.exit(last['best_bleu'] != bleus[best] or (best != 600 and sorted(kept) != [best]))
 EOF
 
-# A stop in the middle of an evaluation tells nothing of it; the run that continues makes up for it.
+# A stop in the middle of an evaluation reports no result; the resumed run repeats the evaluation.
 long=("${common[@]}" batch.accumulate=3 $fsdp schedule.steps=12 evaluate.every=1 evaluate.beam=16 checkpoint.every=0)
 train 2 whole "${long[@]}"
 plan cut ranks=2 "${long[@]}"

@@ -2,7 +2,7 @@
  *
  * Every file as it is, then mutations of them (mutate.h) until the time is over. The same seed gives
  * the same inputs in the same order.
- * A fault ends the process by DT_ASSERT or a sanitizer. DT_FUZZ_KEEP=FILE keeps the input at hand there.
+ * A fault ends the process by DT_ASSERT or a sanitizer. DT_FUZZ_KEEP=FILE keeps the current input there.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -18,8 +18,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 const char *__asan_default_options(void);
 
-/* Who allocated what is noted at every allocation, a third of the time of small inputs; an input that fails is
- * made again with ASAN_OPTIONS=malloc_context_size=30. */
+/* Recording a stack for each allocation takes a third of the time of small inputs, so that it is
+ * off. Repeat a failing input with ASAN_OPTIONS=malloc_context_size=30. */
 const char *__asan_default_options(void)
 {
     return "malloc_context_size=0";

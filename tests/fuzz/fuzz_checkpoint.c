@@ -1,8 +1,8 @@
-/* fuzz_checkpoint: what is read of a checkpoint before any digest vouches for it, and the digest
- * itself is only against accidents: its index, a safetensors file, the tokenizer's JSON.
+/* fuzz_checkpoint: the parts of a checkpoint that are read before any digest is checked: its index,
+ * a safetensors file, the tokenizer's JSON. (A digest only protects against accidents.)
  *
- * The first byte of an input says which; the rest is the document. A reader may refuse; it may not
- * read out of bounds, run for long, or accept what does not hold together.
+ * The first byte of an input selects one; the rest is the document. A reader may refuse; it may not
+ * read out of bounds, run for long, or accept an inconsistent document.
  * Corpus     corpus/checkpoint: '0' index, '1' safetensors, '2' tokenizer
  */
 #include <string.h>
@@ -19,7 +19,7 @@ enum { INDEX, TENSORS, TOKENIZER, TARGETS };
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t length);
 
-/* Counted element by element, where they are few enough: each is in one piece. */
+/* Counts element by element if they are few enough: each is in one piece. */
 static void count_elements(const dt_checkpoint_pieces *pieces, const dt_checkpoint_shape *shape)
 {
     static unsigned char count[COUNTED_MOST];

@@ -1,5 +1,5 @@
-/* fuzz_convert: any bytes as a command line, as a script of Slurm or as a file of Python's assignments (ways.h). They are refused
- * with a message, or it makes a recipe that the reader takes or refuses with a message. */
+/* fuzz_convert: any bytes as a command line, as a script of Slurm or as a file of Python's assignments (ways.h). They
+ * are refused with a message, or become a recipe that the reader accepts or refuses with a message. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,11 +15,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 static void check_refused(dt_status st, const dt_error *err)
 {
     DT_ASSERT(st == DT_ERR_USAGE || st == DT_ERR_IO || st == DT_ERR_NOT_FOUND ||
-              st == DT_ERR_UNSUPPORTED); /* the last three: a file that is named in it */
+              st == DT_ERR_UNSUPPORTED); /* the last three: a file that the input names */
     DT_ASSERT(err->code == st && err->message[0] != '\0' && dt_text_is_utf8(err->message));
 }
 
-/* YAML it is in any case; whether it is a recipe depends on the numbers in it. */
+/* The result is YAML in any case; whether it is a recipe depends on the numbers in it. */
 static void check_draft(dt_draft *draft, dt_arena *arena)
 {
     dt_error err = DT_ERROR_INIT;

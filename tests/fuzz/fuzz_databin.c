@@ -1,5 +1,5 @@
-/* fuzz_databin: any bytes as the index beside a .bin. It is refused with its name, or it tells a kind of
- * ids that a recipe has.
+/* fuzz_databin: any bytes as the index of a .bin file. It is refused with its name, or it has a
+ * type of ids that a recipe supports.
  *
  * Corpus     corpus/databin: of fairseq, of Megatron-LM, of fairseq before mmap, of no sentence
  */
@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "recipes/foreign/databin.h"
 
-#define BIN_BYTES 26 /* as the corpus says it */
+#define BIN_BYTES 26 /* as in the corpus */
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -25,7 +25,7 @@ static void remove_folder(void)
     dt_file_remove_tree(folder, NULL);
 }
 
-/* Made once: x.bin, and x.idx, which is memory. */
+/* Makes once: x.bin, and x.idx, which is in memory. */
 static void make_folder(void)
 {
     char index_path[64], target[64];

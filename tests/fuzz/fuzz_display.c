@@ -1,5 +1,5 @@
-/* fuzz_display: whatever text comes from outside, each form of it holds nothing that steers a
- * reader, is UTF-8, and stays as it is when it passes once more; JSON keeps its value.
+/* fuzz_display: any text from outside. Each display form of it has no control characters, is UTF-8,
+ * and does not change when it is converted again; JSON keeps its value.
  */
 #include <stdint.h>
 #include <string.h>

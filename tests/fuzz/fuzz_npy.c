@@ -1,5 +1,5 @@
-/* fuzz_npy: a .npy file of rows from anywhere. Its header is refused, or it says how many numbers stand
- * behind it, and these are there.
+/* fuzz_npy: any .npy file of rows. Its header is refused, or it gives the number of values after
+ * it, and these exist.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
-/* Of memory that ends where the file does, so that a read behind it is seen. */
+/* Memory that ends where the file does, so that a read past it is noticed. */
 static void try_file(const unsigned char *bytes, size_t size)
 {
     dt_error err = DT_ERROR_INIT;

@@ -1,10 +1,9 @@
-/* fuzz_protocol: whatever arrives on a channel, the readers of both sides refuse or understand.
+/* fuzz_protocol: any bytes on a channel. The readers of both sides refuse or understand them.
  *
  * The input is cut into lines twice, whole and in uneven pieces: both must give the same lines.
  * Each line goes to the agent's reader of commands, its reader of a rank's events, the
  * supervisor's reader and its verdict, and through the cleaning of log lines, whose result must
- * be fit for JSON; what is clean goes to the readers of nvidia-smi's answers and the kernel's
- * lines.
+ * be fit for JSON; clean lines go to the readers of nvidia-smi's output and the kernel's log.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -60,7 +59,7 @@ static void read_answers(const char *text)
     dt_devices devices;
 
     if (dt_devices_parse(&devices, text, NULL) == DT_OK) {
-        DT_ASSERT(devices.count <= 1); /* of one line */
+        DT_ASSERT(devices.count <= 1); /* longest line */
         dt_devices_keep_visible(&devices, text);
         json_decref(dt_devices_to_json(&devices));
     }
@@ -98,7 +97,7 @@ static bool collect_line(void *context, const char *text, size_t length, bool cu
     return true;
 }
 
-/* In pieces of 1, 2, 3, ... bytes, or as it is. */
+/* Feeds it in pieces of 1, 2, 3, ... bytes, or whole. */
 static void collect(dt_strbuf *out, const char *bytes, size_t size, bool pieces)
 {
     dt_lines lines;

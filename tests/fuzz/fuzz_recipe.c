@@ -1,6 +1,6 @@
-/* fuzz_recipe: any bytes as a recipe, as a layer on another, as two layers, or as an option (ways.h). It is
- * refused with a message, or it is good; a good one that trains comes back from its JSON, has a plan and an
- * amount of memory. */
+/* fuzz_recipe: any bytes as a recipe, as a layer on another, as two layers, or as an option (ways.h). It
+ * is refused with a message, or accepted; an accepted recipe that trains is read back from its
+ * JSON, has a plan and a memory forecast. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +47,7 @@ static void check_good(const dt_recipe *recipe, dt_arena *arena)
     json_decref(json);
 }
 
-/* What is told can be shown, and the chains end. */
+/* Origins can be shown, and their chains end. */
 static void check_told(const dt_problems *problems, const dt_origins *origins)
 {
     json_t *json = dt_problems_to_json(problems), *document;
@@ -113,7 +113,7 @@ static void as_layer(char *text)
     check_read(least, NULL, text);
 }
 
-/* With an empty line between them. */
+/* Writes both with an empty line between them. */
 static void as_two_layers(char *text)
 {
     char *rest = strstr(text, "\n\n");
@@ -127,7 +127,7 @@ static void as_two_layers(char *text)
     *rest = '\n';
 }
 
-/* Its first line. */
+/* Returns its first line. */
 static void as_option(char *text)
 {
     char *end = text + strcspn(text, "\n"), was = *end;

@@ -1,8 +1,8 @@
-/* fuzz_request: any bytes as what a browser asks: the first line a path and its query, the others what
- * is shown at the door. Every answer is JSON, or says why there is none.
+/* fuzz_request: any bytes as a request of a browser: the first line is a path with its query, the
+ * others are credentials. Every answer is JSON, or an error with the reason.
  *
- * The pages are asked as the report asks them, without a socket; what stands before them (the lines of
- * HTTP themselves) is libmicrohttpd's.
+ * The pages are called without a socket, as the report calls them; libmicrohttpd parses HTTP
+ * itself.
  * Corpus     corpus/request: PATH?NAME=VALUE&...
  */
 #include <stdint.h>
@@ -29,7 +29,7 @@ static void remove_folder(void)
     dt_file_remove_tree(folder, NULL);
 }
 
-/* Made once: two runs, one of them with a curve. */
+/* Makes once two runs, one of them with a curve. */
 static void make_store(void)
 {
     dt_run run = {.created_ms = 1000,
@@ -99,7 +99,7 @@ static void ask(const char *path, const char *const *arguments)
         take_stream(&reply.stream);
     else
         DT_ASSERT(reply.status >= 200 && reply.status < 500);
-    if (reply.stream.free != NULL) /* after a refusal too */
+    if (reply.stream.free != NULL) /* also after a refusal */
         reply.stream.free(reply.stream.state);
     free(reply.owned);
     dt_arena_release(&arena);

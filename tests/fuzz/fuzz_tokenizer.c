@@ -1,5 +1,5 @@
-/* fuzz_tokenizer: a tokenizer's file from anywhere. It is refused with its name, or it makes tokens of
- * any text, each of them below its vocabulary.
+/* fuzz_tokenizer: any tokenizer file. It is refused with its name, or it encodes any text, with ids
+ * below the size of its vocabulary.
  */
 #include <stdint.h>
 #include <string.h>
@@ -41,7 +41,7 @@ static void use(const dt_bpe *bpe)
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     static const char name[] =
-        "gpt2.tiktoken"; /* a tokenizer.json is known by its first character */
+        "gpt2.tiktoken"; /* a tokenizer.json is recognised by its first character */
     dt_error err = DT_ERROR_INIT;
     dt_bpe *bpe;
 

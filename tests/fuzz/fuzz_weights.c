@@ -1,8 +1,8 @@
-/* fuzz_weights: what is read of a folder from the net before anything vouches for it: config.json, the
- * header of a safetensors file, the header of a .bin file of llm.c or llama2.c. A reader may refuse; what it takes
- * holds together.
+/* fuzz_weights: the unchecked parts of a downloaded folder: config.json, the
+ * header of a safetensors file, the header of a .bin file of llm.c or llama2.c. A reader may refuse; whatever
+ * it accepts is consistent.
  *
- * The first byte of an input says which; the rest is the document.
+ * The first byte of an input selects one; the rest is the document.
  * Corpus     corpus/weights: '0' config.json, '1' safetensors, '2' .bin
  */
 #include <string.h>
@@ -19,7 +19,7 @@ enum { CONFIG, TENSORS, BIN, TARGETS };
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t length);
 
-/* What was read is a recipe's, and is written as what it was read from. */
+/* The config that was read is a valid recipe, and is written back as it was read. */
 static void check_model(const dt_huggingface_model *model)
 {
     dt_error err = DT_ERROR_INIT;
@@ -80,8 +80,8 @@ static void try_tensors(const char *bytes, size_t length)
     close(fd);
 }
 
-/* Tensors lie one behind the other, from the header's end to the file's; what it says of the model is read as
- * config.json is. */
+/* Tensors are contiguous from the end of the header to the end of the file; the model in it is read
+ * like config.json. */
 static void try_bin(const unsigned char *bytes, size_t length)
 {
     size_t start = length < DT_WEIGHTS_BIN_HEADER_BYTES ? length : DT_WEIGHTS_BIN_HEADER_BYTES;

@@ -1,5 +1,5 @@
-/* fuzz_words: a dictionary or codes from anywhere. Each is refused with its name, or words become pieces
- * and ids of it, each below its size.
+/* fuzz_words: any dictionary or codes. Each is refused with its name, or it turns words into pieces
+ * and ids, each below its size.
  */
 #include <stdint.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static void use_dictionary(const dt_dictionary *dictionary, const char *line, si
     dt_strbuf_release(&back);
 }
 
-/* Without spaces and marks it is the text that went in. */
+/* Without spaces and marks the pieces are the input text. */
 static void use_codes(const dt_codes *codes)
 {
     dt_strbuf out;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define TAKEN_MAX_BYTES 256
-#define TRIES           8 /* to find a word, a line or a bracket somewhere */
+#define TRIES           8 /* tries to find a word, a line or a bracket */
 
 typedef struct piece {
     size_t at, length; /* 0: none */
@@ -58,22 +58,22 @@ static void change_bytes(dt_strbuf *input, const dt_strbuf *other, uint64_t *see
     char byte = (char)next(seed);
 
     switch (next(seed) % 6) {
-    case 0: /* a byte changed */
+    case 0: /* a byte is changed */
         splice(input, at, left > 0 ? 1 : 0, &byte, 1);
         break;
-    case 1: /* a piece gone */
+    case 1: /* a piece is removed */
         splice(input, at, cut, "", 0);
         break;
-    case 2: /* a piece twice */
+    case 2: /* a piece is doubled */
         splice(input, at, 0, input->data + at, cut);
         break;
-    case 3: /* something that means something */
+    case 3: /* a meaningful token is inserted */
         splice(input, at, 0, word, strlen(word));
         break;
-    case 4: /* something instead */
+    case 4: /* a meaningful token replaces a piece */
         splice(input, at, cut, word, strlen(word));
         break;
-    default: /* a piece of another file */
+    default: /* a piece of another file is inserted */
         splice(input, at, cut, other->data + from,
                taken < TAKEN_MAX_BYTES ? taken : TAKEN_MAX_BYTES);
     }
@@ -86,7 +86,7 @@ static bool is_word_byte(char c)
     return isalnum((unsigned char)c) || c == '_' || c == '.';
 }
 
-/* A word, or a number: their bytes from the first to the last. */
+/* Finds a word or a number: its first and last byte. */
 static piece word_of(const dt_strbuf *text, bool number, uint64_t *seed)
 {
     for (int i = 0; i < TRIES; i++) {
@@ -176,16 +176,16 @@ static void change_line(dt_strbuf *input, const dt_strbuf *other, uint64_t *seed
     case 0:
         splice(input, here.at, here.length, "", 0);
         break;
-    case 1: /* twice, or moved to where another line begins */
+    case 1: /* doubled, or moved to where another line begins */
         splice(input, line_of(input, seed).at, 0, input->data + here.at, here.length);
         break;
-    case 2: /* in, or out */
+    case 2: /* indented more, or less */
         if (next(seed) % 2 == 0)
             splice(input, here.at, 0, "  ", 2);
         else
             splice(input, here.at, depth_of(input, here), "", 0);
         break;
-    case 3: /* one of another file, as deep */
+    case 3: /* a line of another file with the same indentation */
         for (int i = 0; i < TRIES && depth_of(other, there) != depth_of(input, here); i++)
             there = line_of(other, seed);
         splice(input, here.at, 0, other->data + there.at, there.length);
@@ -197,7 +197,7 @@ static void change_line(dt_strbuf *input, const dt_strbuf *other, uint64_t *seed
 
 /* --- brackets --- */
 
-/* A bracket, all that it holds, and the one that closes it. */
+/* Finds a bracket, its contents, and the closing bracket. */
 static piece brackets_of(const dt_strbuf *text, uint64_t *seed)
 {
     size_t at = fuzz_below(seed, text->length), depth = 0;
@@ -218,18 +218,18 @@ static void change_brackets(dt_strbuf *input, const dt_strbuf *other, uint64_t *
     size_t length = there.length < TAKEN_MAX_BYTES ? there.length : 0;
 
     switch (next(seed) % 4) {
-    case 0: /* what they hold is gone */
+    case 0: /* its contents are removed */
         if (here.length > 2)
             splice(input, here.at + 1, here.length - 2, "", 0);
         break;
-    case 1: /* another file's instead */
+    case 1: /* replaced by those of another file */
         splice(input, here.at, here.length, other->data + there.at, length);
         break;
-    case 2: /* beside it */
+    case 2: /* doubled next to it */
         splice(input, here.at + here.length, 0, ",", 1);
         splice(input, here.at + here.length + 1, 0, input->data + here.at, here.length);
         break;
-    default: /* deeper */
+    default: /* nested deeper */
         splice(input, here.at + here.length, 0, "]", 1);
         splice(input, here.at, 0, "[", 1);
     }
@@ -237,7 +237,7 @@ static void change_brackets(dt_strbuf *input, const dt_strbuf *other, uint64_t *
 
 /* --- bytes that are numbers --- */
 
-/* Little-endian, as headers have them; the first bytes of a file are meant more often. */
+/* Little-endian, as in headers; the first bytes of a file are chosen more often. */
 static void change_binary(dt_strbuf *input, uint64_t *seed)
 {
     static const uint64_t edges[] = {0,          1,

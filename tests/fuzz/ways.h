@@ -1,6 +1,6 @@
-/* ways: one input, one of several ways into the code, so that a way costs an input and not every input
- * all of them. Which one depends on the input alone; files of the corpus, which are there because of a
- * way that once failed, take all.
+/* ways: each input takes one of several entry points into the code, so that an input does not cost
+ * the time of all of them. The choice depends only on the input. Files of the corpus take all entry
+ * points, because one of them once failed.
  */
 #ifndef DT_TESTS_FUZZ_WAYS_H
 #define DT_TESTS_FUZZ_WAYS_H
@@ -10,12 +10,12 @@
 #include <stdint.h>
 
 typedef struct fuzz_ways {
-    size_t first, end; /* to be taken: first, first + 1, ... before end */
+    size_t first, end; /* entry points to take: first, first + 1, ... before end */
 } fuzz_ways;
 
 fuzz_ways fuzz_ways_of(const uint8_t *bytes, size_t size, size_t count);
 
-/* Whether all ways are taken, until it is told otherwise. For driver.c. */
+/* Whether all entry points are taken, until it is called again. For driver.c. */
 void fuzz_ways_take_all(bool all);
 
 #endif

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Holds dtrun to the real transformers: what `dtrun export` makes loads without a warning, and gives the
-same logits and the same greedy text as what the run began from; `dtrun generate` finds the texts that its
-beam search finds, with the same scores.
+"""Compares dtrun with the real transformers: an export of `dtrun export` loads without a warning, and gives the same
+logits and the same greedy text as the weights that the run started from; `dtrun generate` finds the same texts as
+transformers' beam search, with the same scores.
 
     DTRUN_BIN=build/test/bin python3 tests/golden/check_huggingface.py      (PyTorch, transformers)
 
-A random model of each family is saved by transformers, taken by a run that leaves its parameters as
-they are (a learning rate below fp32's smallest number), exported in each type, and loaded again.
+A random model of each family is saved by transformers, loaded by a run that does not change its parameters (a learning
+rate below fp32's smallest number), exported in each type, and loaded again.
 """
 
 import array
@@ -54,7 +54,7 @@ CONFIGS = {
 
 
 class Listener(logging.Handler):
-    """What transformers say."""
+    """Returns what transformers print about a folder."""
 
     def __init__(self):
         super().__init__(logging.WARNING)
@@ -82,7 +82,7 @@ def dtrun(*words):
 
 
 def take(name, work):
-    """A run from the folder whose parameters stay."""
+    """Makes a run from the folder, which does not change its parameters."""
     recipe = work / f"{name}.yaml"
     recipe.write_text(
         f"model: {{from: {name}}}\ndata: {{train: ids.bin, tokens: nanogpt}}\nranks: 2\nstrategy: fsdp\n"
@@ -132,7 +132,7 @@ NEW = 9
 
 
 def save_tokenizer(folder):
-    """Bytes, and the end of a text."""
+    """Returns bytes, and the end of a text."""
     letters = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
     made = tokenizers.Tokenizer(tokenizers.models.BPE({letter: i for i, letter in enumerate(letters)}, []))
     made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -156,7 +156,7 @@ def search(model, tokenizer, prompt, beams, penalty):
 
 
 def check_windows(name, model, tokenizer, work):
-    """Texts longer than the context, in windows whose first half was foretold before."""
+    """Scores texts longer than the context, in windows whose first half was predicted before."""
     lines = [" ".join(PROMPTS) * times for times in (1, 3, 10)]
     (work / "long.txt").write_text("\n".join(lines))
     scored = json.loads(dtrun("score", name, "--input", work / "long.txt", "--json"))["lines"]
@@ -214,7 +214,8 @@ CHATS = {
 
 
 def save_chat(name, folder):
-    """The tokenizer of that family with its template, and a model whose likely tokens are all of the vocabulary."""
+    """Makes the tokenizer of this family with its template, and a model whose likely tokens are all in the
+    vocabulary."""
     begin, ends, _ = CHATS[name]
     made = tokenizers.Tokenizer.from_file(str(TOKENS / f"{name}.json"))
     made.add_special_tokens([token for token in ends if made.token_to_id(token) is None])
@@ -232,14 +233,14 @@ def save_chat(name, folder):
         for token in model.generation_config.eos_token_id:
             model.get_output_embeddings().weight[token] *= 2
         for text, token in made.get_vocab().items():
-            if text.startswith("<0x"):  # one of several that are no UTF-8 together makes marks of all
+            if text.startswith("<0x"):  # if one of several bytes cannot form UTF-8 with the others, all become replacement characters
                 model.get_output_embeddings().weight[token] = 0
     model.save_pretrained(folder)
     return model, tokenizer
 
 
 def shown(text):
-    """Broken UTF-8 has one mark or several."""
+    """Invalid UTF-8 has one replacement character or several."""
     return re.sub("\ufffd+", "\ufffd", text)
 
 
@@ -273,7 +274,7 @@ def check_chats(name, work):
 # --- where texts end
 
 def ended_alike(name, folder):
-    """Greedy texts of the exported folder end where those of dtrun end. Returns how many ended."""
+    """Checks that greedy texts of the exported folder end where those of dtrun end. Returns how many ended."""
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     model = transformers.AutoModelForCausalLM.from_pretrained(folder).eval()
     ended = 0
@@ -292,7 +293,8 @@ def ended_alike(name, folder):
 
 
 def check_ends(work):
-    """A tokenizer of dtrun's own; a folder without generation_config.json; both with another end than the first."""
+    """Exports with dtrun's own tokenizer, of a folder without generation_config.json, and of both with another end
+    token than the first."""
     (work / "short.jsonl").write_text("\n".join(json.dumps({"text": prompt + " and so on"[:i % 10]})
                                                for i, prompt in enumerate(PROMPTS * 40)))
     dtrun("data", "train-tokenizer", work / "short.jsonl", "--vocab", 300, "-o", work / "own.json")
@@ -314,7 +316,7 @@ def check_ends(work):
 
 
 def check_spellings(work):
-    """Two spellings of rotary positions in one config.json: the logits are those of transformers."""
+    """Two spellings of rotary positions in one config.json: the logits equal those of transformers."""
     for number, extra in enumerate([
             {"rope_parameters": {"rope_theta": 10000.0, "rope_type": "default"}, "rope_theta": 123.0},
             {"rope_parameters": {"rope_theta": 1e6, "rope_type": "default"},

@@ -1,4 +1,4 @@
-"""half_precision: how far PyTorch's own bf16 and fp16 are from the exact values of a fixture.
+"""half_precision: measures how far PyTorch's bf16 and fp16 are from the exact values of a fixture.
 
 The engine's half precision is compared with these errors (tests/unit/test_model_golden.c): rounding to 8 or 11
 bits is random in its details and differs between processors, but the size of a tensor's error does not.
@@ -13,13 +13,13 @@ TYPES = ("BF16", torch.bfloat16, 1.0), ("F16", torch.float16, 1024.0)
 
 
 def widened(logits):
-    """Logits as cross entropy reads them: half precision is widened to fp32, as autocast does."""
+    """Returns the logits that cross entropy reads: half precision is widened to fp32, as in autocast."""
     return logits.float() if logits.dtype in (torch.bfloat16, torch.float16) else logits
 
 
 def errors(model, forward, gradients, exact):
-    """The entries TYPE.logits and TYPE.grad.NAME, F64 (1), of an expect file: the 2-norm of the difference between
-    a tensor in half precision and the exact one.
+    """Returns the entries TYPE.logits and TYPE.grad.NAME, F64 (1), of an expect file: the 2-norm of the difference
+    between a tensor in half precision and the exact one.
 
     model      with the start values in fp32; it is copied, not changed
     forward    model -> (logits, loss)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""On demand: `dtrun data train-tokenizer` learns what the trainer of the library `tokenizers` learns.
+"""On demand: compares `dtrun data train-tokenizer` with the trainer of the library `tokenizers`.
 
     python3 tests/golden/learned_by_library.py build/test/bin/dtrun [--texts 250] [--file TEXT] [--vocab 16384]
 
-Vocabulary and merges are compared, of texts by chance and of a file; of the file the seconds that each took.
+Compares vocabulary and merges for random texts and for a file; for the file also the seconds.
 """
 
 import argparse

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes bin/ beside itself: models as llm.c and llama2.c save them, of one and the same size as those of huggingface/.
+"""Writes bin/ next to itself: models in the formats of llm.c and llama2.c, of the sizes of those in huggingface/.
 
 llmc.bin, llmc_bf16.bin     the gpt2 and the gpt2_parts of huggingface/, 61 tokens in 64 rows: equal to them to the bit
 llama2c_v0.bin              random weights, a head of its own; the legacy header
 llama2c_v1.bin              the same blocks, the head is the embedding; the header with a magic number
 NAME_expect.safetensors     of the two: tokens I32 (B,T), logits F32 (B,T,V), computed here in double precision as
-                            llama2.c computes them: rotary positions turn numbers that lie side by side
+                            llama2.c computes them: rotary positions rotate adjacent numbers
 
     python3 tests/golden/make_bin_fixture.py      (nothing but Python)
 """
@@ -24,7 +24,7 @@ D = C // HEADS
 
 
 def tensors_of(folder):
-    """name -> (type, bytes), of all safetensors files of a folder"""
+    """Returns name -> (type, bytes), of all safetensors files of a folder."""
     found = {}
     for path in sorted(folder.glob("*.safetensors")):
         raw = path.read_bytes()
@@ -45,7 +45,7 @@ def write_llmc(name, folder, version, width):
         _, shape, data = found["transformer." + key]
         if not turned:
             return data
-        rows, columns = shape  # of a Conv1D: (in, out)
+        rows, columns = shape  # weight of a Conv1D: (in, out)
         return b"".join(data[(r * columns + c) * width:(r * columns + c + 1) * width]
                         for c in range(columns) for r in range(rows))
 
@@ -116,7 +116,7 @@ def norm(x, weight):
 
 
 def turn(x, position):
-    """Each head's numbers 2i and 2i + 1, by the i-th angle."""
+    """Rotates each head's numbers 2i and 2i + 1, by the i-th angle."""
     out = list(x)
     for start in range(0, len(x), D):
         for i, angle in enumerate(angles(position)):

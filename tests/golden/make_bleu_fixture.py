@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tests/golden/bleu/cases.json: lines, references, and what sacreBLEU counts of them.
+"""Makes tests/golden/bleu/cases.json: lines, references, and sacreBLEU's counts.
 
     pip install sacrebleu && tests/golden/make_bleu_fixture.py
     tests/golden/make_bleu_fixture.py --check build/test/bin/dtrun 200   # compares, writes nothing

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes MODEL_start.safetensors and MODEL_expect.safetensors beside itself, for two models:
+"""Writes MODEL_start.safetensors and MODEL_expect.safetensors next to itself, for two models:
 
 gpt2        GPT-2: learned positions, the head is the token embedding
 fairseq_lm  as fairseq's transformer_lm_gpt2_small: sinusoidal positions, token embeddings times
@@ -8,8 +8,8 @@ fairseq_lm  as fairseq's transformer_lm_gpt2_small: sinusoidal positions, token 
 
 Two layers with odd sizes, computed by PyTorch in double precision from fp32 start values: logits,
 loss and every gradient of the first batch, then twenty AdamW steps with clipping and a cosine
-learning rate. The numbers come from modules and autograd, so that they share nothing with the
-engine but the published definition.
+learning rate. The numbers come from modules and autograd, so that they share only the published definition with the
+engine.
 
     python3 tests/golden/make_gpt2_fixture.py      (PyTorch 2.x, safetensors)
 
@@ -17,7 +17,7 @@ start   parameters F32 by GPT-2's names, weights (out,in), wte and lm_head witho
         tokens, targets I32 (20,B,T), a target of -1 is not counted
 expect  logits F32 (B,T,V), loss F64 (1): sum over counted tokens / their number,
         grad.NAME F32, losses F64 (20), norms F64 (20), rates F64 (20);
-        positions F32 (context,C) where they are sinusoidal;
+        positions F32 (context,C) if they are sinusoidal;
         BF16.* and F16.* F64 (1): the errors of PyTorch's half precision (half_precision.py)
 Hyperparameters are in both files' metadata.
 """
@@ -60,7 +60,7 @@ class Block(torch.nn.Module):
 
 
 def sinusoidal(first, count, embed):
-    """The table that fairseq's SinusoidalPositionalEmbedding looks positions up in, in fp32."""
+    """Returns the table of positions of fairseq's SinusoidalPositionalEmbedding, in fp32."""
     half = embed // 2
     frequency = torch.exp(torch.arange(half, dtype=torch.float) * -(math.log(10000) / (half - 1)))
     angle = torch.arange(first, first + count, dtype=torch.float)[:, None] * frequency
@@ -96,7 +96,7 @@ class FairseqLm(Gpt2):
     def __init__(self, embed):
         super().__init__(embed)
         del self.wpe
-        # the padding token is 1, positions count from the one behind it
+        # the padding token is 1, positions count from 2
         self.register_buffer("positions", sinusoidal(2, CONTEXT, embed))
         self.scale = math.sqrt(embed)
         self.lm_head = torch.nn.Linear(embed, VOCAB, bias=False)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes huggingface/ beside itself: tiny models with random weights, as transformers save them.
+"""Writes huggingface/ next to itself: tiny models with random weights, as transformers save them.
 
 NAME          config.json, generation_config.json, model.safetensors: two layers, fp32; gpt2, llama (with
               the frequencies of Llama 3), qwen2, qwen3
 gpt2_parts    gpt2 in bf16, in several files with an index
 NAME_expect.safetensors   tokens I32 (B,T), logits F32 (B,T,V), computed in double precision from the fp32
-              weights; prompt I32, greedy I32: what follows it, always the likeliest token
+              weights; prompt I32, greedy I32: the greedy continuation
 
     python3 tests/golden/make_huggingface_fixture.py      (PyTorch, transformers, safetensors)
 """
@@ -36,7 +36,7 @@ CONFIGS = {
 
 
 def randomize(model):
-    """All of it away from what it starts from: biases from 0, norms from 1."""
+    """Moves all parameters away from their start values: biases from 0, norms from 1."""
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.3)
@@ -50,7 +50,7 @@ def greedy(model, prompt):
 
 
 def expect(model, config, path):
-    """In double precision, which sums do not err in; rotary tables stay those of fp32."""
+    """Computes in double precision, for exact sums; the rotary tables stay those of fp32."""
     tokens = torch.randint(VOCAB, (B, T))
     exact = type(model)(config).eval()
     exact.load_state_dict(model.state_dict())

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes MODEL_start.safetensors and MODEL_expect.safetensors beside itself, for three tiny models of
+"""Writes MODEL_start.safetensors and MODEL_expect.safetensors next to itself, for three tiny models of
 transformers with random weights:
 
 llama   untied, llama3 scaling whose three ranges all have frequencies in it, heads of embed / heads
@@ -18,7 +18,7 @@ start   parameters F32 by transformers' names, without padding; tokens, targets 
 expect  logits F32 (B,T,V), loss F64 (1): sum over counted tokens / their number,
         grad.NAME F32, losses F64 (20), norms F64 (20), rates F64 (20),
         BF16.* and F16.* F64 (1): the errors of PyTorch's half precision (half_precision.py)
-The configuration by a recipe's words, and hyperparameters, are in both files' metadata.
+The configuration in the fields of a recipe, and hyperparameters, are in both files' metadata.
 """
 
 import copy
@@ -32,7 +32,7 @@ import training
 
 VOCAB, CONTEXT, B, T = 61, 32, 3, 13
 
-# by the recipe's words
+# in the fields of the recipe
 MODELS = {
     "llama": {
         "layers": 2, "heads": 6, "kv_heads": 2, "embed": 36, "head_width": 6, "ffn": 40,
@@ -54,7 +54,7 @@ MODELS = {
 
 
 def rope_of(m):
-    """As config.json of either generation of transformers has it."""
+    """Writes them as config.json of either generation of transformers does."""
     if m["rope_scaling"] == "none":
         return {"rope_type": "default", "rope_theta": m["rope_theta"]}
     rope = {"rope_type": m["rope_scaling"], "rope_theta": m["rope_theta"], "factor": m["rope_factor"]}

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Writes mlp_NAME_start.safetensors and mlp_NAME_expect.safetensors beside itself, for three models
-on rows of numbers: classes through relu, classes through tanh, two numbers through GELU.
+"""Writes mlp_NAME_start.safetensors and mlp_NAME_expect.safetensors next to itself, for three models on rows of
+numbers: classes through relu, classes through tanh, two numbers through GELU.
 
 Three layers with odd sizes, computed by PyTorch in double precision from fp32 start values: loss
 and every gradient of the first batch, then twenty steps of gradient descent.
 
     python3 tests/golden/make_mlp_fixture.py      (PyTorch 2.x, safetensors)
 
-start   parameters F32, weights (out,in); rows F32 (20,B,I); targets I32 (20,B), of which -1 is
-        not counted, or F32 (20,B,O)
-expect  loss F64 (1): mean over what counts, grad.NAME F32, losses F64 (20)
+start   parameters F32, weights (out,in); rows F32 (20,B,I); targets I32 (20,B), where -1 is not counted, or F32
+        (20,B,O)
+expect  loss F64 (1): mean over counted targets, grad.NAME F32, losses F64 (20)
 Hyperparameters are in both files' metadata.
 """
 
@@ -52,7 +52,7 @@ def loss_of(kind, outputs, targets):
 
 
 def train(model, kind, rows, targets):
-    """The losses before each of the steps of gradient descent."""
+    """Returns the losses before each of the steps of gradient descent."""
     optimizer = torch.optim.SGD(model.parameters(), lr=LR)
     losses = []
     for x, target in zip(rows, targets):

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes optimizer_steps.safetensors beside itself: what other programs' optimizers make of given
-gradients, for tests/unit/test_optim_golden.c.
+"""Writes optimizer_steps.safetensors next to itself: the results of other programs' optimizers for given gradients, for
+tests/unit/test_optim_golden.c.
 
 lion        lion-pytorch's Lion
 muon        torch.optim.Muon, nesterov, in bf16 as it is published
-muon_fp32   the same held to fp32: its one rounding to bf16 is left out, so that all of the
-            arithmetic can be compared to a few units of fp32
+muon_fp32   the same in fp32: without its rounding to bf16, so that all of the arithmetic can be compared to a few units
+            of fp32
 muon_rms    muon_fp32 with adjust_lr_fn="match_rms_adamw" and without nesterov
 
     python3 -m venv v && v/bin/pip install torch safetensors lion-pytorch
@@ -44,7 +44,7 @@ def muon(**options):
 
 
 def in_fp32(case):
-    """Muon asks for bf16 by its name alone."""
+    """Muon requests bf16 only by name."""
     bf16, torch.bfloat16 = torch.bfloat16, torch.float32
     try:
         return case()

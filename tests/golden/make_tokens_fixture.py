@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/tokens/: tiny tokenizers, and what the libraries `tokenizers` and `tiktoken`
-make of texts with them.
+"""Writes tests/golden/tokens/: tiny tokenizers, and the ids that the libraries `tokenizers` and `tiktoken` give texts
+with them.
 
     python3 tests/golden/make_tokens_fixture.py [FILE...]     (tokenizers, tiktoken, sentencepiece)
 
-Files that are not named stay as they are: what is learned depends on this project's documents of today.
+Files that are not named stay unchanged: what is learned depends on the current documents of this project.
 
 
 gpt2.json, llama3.json, qwen.json, smollm2.json   byte-level, with the normalizers, pre-tokenizers and model
@@ -20,7 +20,7 @@ unigram_ties.json                       Unigram of a few pieces: equal sums, equ
                                         that together are a piece
 gpt2.tiktoken, cl100k_base.tiktoken, o200k_base.tiktoken   the tokens of gpt2.json, llama3.json and o200k.json as
                                         tiktoken has them
-cases.json                              {FILE: [[text, [id, ...]], ...]}, without what a post-processor adds
+cases.json                              {FILE: [[text, [id, ...]], ...]}, without the tokens that a post-processor adds
 """
 
 import base64
@@ -48,7 +48,7 @@ O200K = "|".join([
     r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
     r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
     r"\p{N}{1,3}", r" ?[^\s\p{L}\p{N}]+[\r\n/]*", r"\s*[\r\n]+", r"\s+(?!\S)", r"\s+"])
-# The stages of Split in DeepSeek's files; None: single digits. The ranges of V2's letters are shortened here.
+# Returns the stages of Split in DeepSeek's files; None: single digits. The ranges of V2's letters are shortened here.
 DEEPSEEK = {
     "v3": [r"\p{N}{1,3}", "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+",
            r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"""
@@ -59,7 +59,7 @@ DEEPSEEK = {
            "\U00010400-\U0001044f]+", r"\s?[!-/:-~" + "\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3000-\u3002]+", r"\s+$",
            "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+", None]}
 MARK = "\u2581"
-# A map of characters, of the kind that SentencePiece compiles: keys and what they become.
+# Returns a map of characters, of the kind that SentencePiece compiles: keys and their replacements.
 RULES = {"\t": " ", "\n": " ", "\r": " ", "\u00a0": " ", "\u3000": " ", "\u2028": " ", "\ufb01": "fi", "\u212b": "\u00c5",
          "e\u0301": "\u00e9", "\u00bd": "1\u20442", "\u2167": "VIII", "\uff21": "A", "\u00ad": "", "\u200d": "",
          "\u0344": "\u0308\u0301", "\u1112\u1161\u11ab": "\ud55c"}
@@ -118,7 +118,7 @@ def learn_bytes(tokenizer, special):
 
 
 def learn_characters(normalizer, pre_tokenizer):
-    """Bytes are tokens of the model, and not added ones, as in Llama 2's file."""
+    """Bytes are tokens of the model, not added tokens, as in Llama 2's file."""
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True))
     if normalizer:
         tokenizer.normalizer = normalizer
@@ -143,7 +143,7 @@ def staged(stages, special):
 
 
 def field_of(message, wanted):
-    """The bytes of a field in a message of protocol buffers."""
+    """Returns the bytes of a field in a protocol buffers message."""
     at = 0
 
     def number():
@@ -171,7 +171,7 @@ def field_of(message, wanted):
 
 
 def learn_pieces(size, rules=None, texts=None, **options):
-    """Pieces with their scores, and the map of characters in base64, as SentencePiece learns them."""
+    """Returns pieces with their scores, and the map of characters in base64, as SentencePiece learns them."""
     model = io.BytesIO()
     with tempfile.NamedTemporaryFile("w", suffix=".tsv", encoding="utf-8") as file:
         if isinstance(rules, dict):
@@ -190,7 +190,7 @@ def learn_pieces(size, rules=None, texts=None, **options):
 
 
 def charsmap(text):
-    """A normalizer of the library, which only takes the map as JSON."""
+    """Returns a normalizer of the library, which only accepts the map as JSON."""
     return normalizers.Precompiled(base64.b64decode(text))
 
 
@@ -256,7 +256,8 @@ def unigram_ties():
 
 
 def ranks_of(tokenizer):
-    """The tokens of a byte-level tokenizer in the order in which they were learned, without the special ones."""
+    """Returns the tokens of a byte-level tokenizer in the order in which they were learned, without the special
+    ones."""
     letters = sorted(pre_tokenizers.ByteLevel.alphabet())
     plain = [byte for byte in range(256) if 0x21 <= byte <= 0x7e or 0xa1 <= byte <= 0xac or byte >= 0xae]
     others = [byte for byte in range(256) if byte not in plain]

@@ -1,26 +1,25 @@
 #!/usr/bin/env python3
-"""Writes transformer_NAME_start.safetensors and transformer_NAME_expect.safetensors beside itself, for
-two tiny models that translate:
+"""Writes transformer_NAME_start.safetensors and transformer_NAME_expect.safetensors next to itself, for two tiny models
+that translate:
 
-post    norms behind the sums, sinusoidal positions, scaled embeddings, relu, vocabularies and
-        embeddings of their own for source, target and head, more blocks in the decoder
+post norms after the sums, sinusoidal positions, scaled embeddings, relu, separate vocabularies and embeddings for
+        source, target and head, more blocks in the decoder
 pre     norms before, learned positions, gelu, one matrix for source, target and head; no size is a
         multiple of 16
 
-The blocks are torch.nn.TransformerEncoderLayer and TransformerDecoderLayer with masks of padding; what
-leads to them and follows is written as fairseq has it: positions count from the padding's id + 1,
+The blocks are torch.nn.TransformerEncoderLayer and TransformerDecoderLayer with masks of padding; the parts before and
+after them are written as in fairseq: positions count from the padding's id + 1,
 label smoothing is (1 - e) nll + e / V * the sum of all negative log-probabilities.
 Computed in double precision from fp32 start values: logits, loss and every gradient of the first batch,
 then twenty AdamW steps with clipping and a cosine learning rate.
 
     python3 tests/golden/make_transformer_fixture.py      (PyTorch 2.x, safetensors)
 
-start   parameters F32 by fairseq's names, without padding; source I32 (20,B,S), previous and targets
-        I32 (20,B,T)
-expect  logits F32 (B,T,V), 0 where the target is not counted, loss F64 (1): sum over counted targets / their number, nll F64 (1): the
-        same without smoothing, grad.NAME F32, losses F64 (20), norms F64 (20), rates F64 (20),
-        BF16.* and F16.* F64 (1): the errors of PyTorch's half precision (half_precision.py)
-The configuration by a recipe's words, and hyperparameters, are in both files' metadata.
+start   parameters F32 by fairseq's names, without padding; source I32 (20,B,S), previous and targets I32 (20,B,T)
+        expect  logits F32 (B,T,V), 0 if the target is not counted, loss F64 (1): sum over counted targets / their
+        number, nll F64 (1): the same without smoothing, grad.NAME F32, losses F64 (20), norms F64 (20), rates F64 (20),
+        BF16.* and F16.* F64 (1): the errors of PyTorch's half precision (half_precision.py) The configuration in the
+        fields of a recipe, and hyperparameters, are in both files' metadata.
 """
 
 import copy
@@ -49,7 +48,7 @@ MODELS = {
 
 
 def sinusoids(count, embed):
-    """fairseq's SinusoidalPositionalEmbedding.get_embedding, in fp32."""
+    """Returns fairseq's SinusoidalPositionalEmbedding.get_embedding, in fp32."""
     half = embed // 2
     rates = torch.exp(torch.arange(half, dtype=torch.float) * -(math.log(10000) / (half - 1)))
     angles = torch.arange(count, dtype=torch.float)[:, None] * rates[None]
@@ -104,7 +103,7 @@ class Model(torch.nn.Module):
         return self.head(self.decoder.norm(x))
 
     def published(self, of):
-        """(fairseq's name, tensor) of each parameter; of: the parameter itself, or its gradient."""
+        """Yields (fairseq's name, tensor) of each parameter; of: the parameter itself, or its gradient."""
         out = {"decoder.embed_tokens.weight": of(self.decoder.tokens.weight)}
         if not self.m["shared"]:
             out["encoder.embed_tokens.weight"] = of(self.encoder.tokens.weight)
@@ -150,7 +149,7 @@ def loss_of(model, batch, smoothing):
 
 
 def batches(m, random):
-    """Sentences of two tokens to all that there is room for; a target follows from its source mostly."""
+    """Returns sentences from two tokens to the largest length; a target mostly follows from its source."""
     source = torch.full((training.STEPS, B, S), PAD)
     previous, targets = torch.full((training.STEPS, B, T), PAD), torch.full((training.STEPS, B, T), -1)
     for step in range(training.STEPS):

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Makes tests/golden/words: a dictionary as fairseq writes it, codes of subword-nmt of both versions, and
-what becomes of lines by them.
+"""Makes tests/golden/words: a dictionary as fairseq writes it, codes of subword-nmt of both versions, and the pieces
+and ids of lines.
 
     pip install subword-nmt && tests/golden/make_words_fixture.py
 
-The pieces are those of subword-nmt's apply_bpe; the ids are found as fairseq/data/dictionary.py and
-fairseq/tokenizer.py find them, of which the few lines that matter are written out here: fairseq itself
-needs PyTorch.
+The pieces are those of subword-nmt's apply_bpe; the ids are those of fairseq/data/dictionary.py and
+fairseq/tokenizer.py. The few relevant lines are copied here, because fairseq itself needs PyTorch.
 """
 import collections
 import io
@@ -32,7 +31,7 @@ def learn(version):
     out = io.StringIO()
     learn_bpe(io.StringIO(text), out, 60)
     codes = out.getvalue()
-    if version == "0.1":  # its merges end with "</w>" as a symbol of its own
+    if version == "0.1":  # its merges end with "</w>" as a separate symbol
         codes = codes.split("\n", 1)[1]
         codes = "n </w>\nr </w>\ne n</w>\ne </w>\nu s\nc h\na a\naa a\n" + codes.replace("</w>", "")
     return codes

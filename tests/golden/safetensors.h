@@ -17,10 +17,11 @@ typedef struct fixture {
 void fixture_open(fixture *out, const char *path);
 void fixture_close(fixture *f);
 
-/* The data of a tensor, checked to be `elems` of `dtype` ("F32"); lives with the fixture. */
+/* Returns the data of a tensor, checked to be `elems` of `dtype` ("F32"); lives as long as the
+ * fixture. */
 const void *fixture_get(const fixture *f, const char *name, const char *dtype, int64_t elems);
 
-/* A number of the file's metadata. */
+/* Returns a number of the file's metadata. */
 double fixture_number(const fixture *f, const char *name);
 
 #endif

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""On demand: texts by chance become the ids of the libraries `tokenizers` and `tiktoken`.
+"""On demand: random texts get the same ids as from the libraries `tokenizers` and `tiktoken`.
 
     python3 tests/golden/tokens_by_libraries.py build/test/bin/tokens_show [--seconds 60 | --count N] [--only NAME...]
         [--file CORPUS...] [--large]
 
-The tokenizers are those of tests/golden/tokens; --large: Unigram tokenizers of 8,000 pieces with SentencePiece's own maps
-of characters, learned from the first megabyte of CORPUS. Texts are mixed from words that have broken tokenizers, from
-characters of all planes, and from pieces of the files. Code points that a library's tables hold for something
-else than Unicode 15.0 does are named at the start and left out.
+The tokenizers are those of tests/golden/tokens; --large: Unigram tokenizers of 8,000 pieces with SentencePiece's own
+maps of characters, learned from the first megabyte of CORPUS. Texts are mixed from words that broke tokenizers, from
+characters of all planes, and from pieces of the files. Code points that a library classifies differently from Unicode
+15.0 are named at the start and left out.
 """
 
 import argparse
@@ -49,7 +49,7 @@ def theirs(path):
 
 
 def learned(files, into):
-    """With the maps of characters that published T5, ALBERT and XLM-R files have."""
+    """Trains with the maps of characters of the published T5, ALBERT and XLM-R files."""
     lines = [line for line in files[0][:1 << 20].splitlines() if line.strip() and "\0" not in line]
     for name, make, rules in (("t5", t5, "nmt_nfkc"), ("albert", albert, "nmt_nfkc_cf"), ("xlmr", xlmr, "nmt_nfkc")):
         path = pathlib.Path(into) / f"{name}_large.json"
@@ -58,7 +58,7 @@ def learned(files, into):
 
 
 def strange(ours, library):
-    """Code points that one of the two takes for a letter, number, space or mark and the other does not."""
+    """Returns the code points that only one of the two classifies as a letter, number, space or mark."""
     out = set()
     for code in range(1, 0x40000):
         if not 0xd800 <= code < 0xe000:

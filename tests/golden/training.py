@@ -1,5 +1,5 @@
-"""training: what the fixtures of gpt2, llama and transformer share: start values, batches of tokens, twenty AdamW steps
-with clipping and a cosine learning rate, and the two files.
+"""training: shared code of the fixtures of gpt2, llama and transformer: start values, batches of tokens, twenty AdamW
+steps with clipping and a cosine learning rate, and the two files.
 """
 
 import math
@@ -13,7 +13,7 @@ LR, MIN_LR, WARMUP, BETAS, EPS, DECAY, CLIP = 1e-2, 1e-3, 4, (0.9, 0.99), 1e-8, 
 
 
 def start_values(model, random, matrix, bias):
-    """Biases and norms are moved off 0 and 1, so that a mistake in one of them shows."""
+    """Moves biases and norms away from 0 and 1, so that a mistake in one of them shows."""
     with torch.no_grad():
         for name, p in model.named_parameters():
             noise = torch.randn(p.shape, generator=random)
@@ -27,7 +27,7 @@ def start_values(model, random, matrix, bias):
 
 
 def batches(random, vocab, samples, length):
-    """Tokens and targets, I32 (STEPS, samples, length)."""
+    """Returns tokens and targets, I32 (STEPS, samples, length)."""
     tokens = torch.randint(vocab, (STEPS, samples, length), generator=random)
     # learnable: the next token mostly follows from the last one
     targets = torch.where(
@@ -36,7 +36,7 @@ def batches(random, vocab, samples, length):
         torch.randint(vocab, tokens.shape, generator=random),
     )
     targets[torch.rand(tokens.shape, generator=random) < 0.2] = -1
-    targets[0, 1, :] = -1  # a whole sequence that counts nothing
+    targets[0, 1, :] = -1  # a whole sequence in which nothing counts
     return tokens.int(), targets.int()
 
 

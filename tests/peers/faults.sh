@@ -6,7 +6,7 @@
 #   DTRUN_BIN=build/test/bin PEER=/path/to/venv bash tests/peers/faults.sh [ROUNDS [SECONDS]]
 #
 # PEER has PyTorch and transformers; its Python must not be below /root, which the hosts do not see. FAULTS="cut stop"
-# provokes only these. Each round provokes each fault once; no fault is begun after SECONDS.
+# provokes only these. Each round provokes each fault once; no fault starts after SECONDS.
 . "$(dirname "$0")/../net/lib.sh"
 rounds=${1:-10} seconds=${2:-100000}
 : "${DTRUN_BIN:?the folder of the programs}" "${PEER:?the folder of a virtual environment with torch and transformers}"

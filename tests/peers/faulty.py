@@ -1,4 +1,5 @@
-"""A training by DDP, or by transformers' Trainer (--trainer), of which one rank fails at a step in the given way."""
+"""A training with DDP, or with transformers' Trainer (--trainer), in which one rank fails at a step in the given
+way."""
 import argparse, datetime, json, os, sys, threading, time
 
 parser = argparse.ArgumentParser()

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Compares the tables of launchers' flags with the real programs: every option of their help must be in the table, with the
-same number of values. On demand; what is not installed is skipped with a word.
+"""Compares the tables of launchers' flags with the real programs: every option of their help must be in the table, with
+the same number of values. On demand; launchers that are not installed are skipped and reported.
 
     DTRUN_BIN=build/test/bin tests/peers/launcher_flags.py [BIN]
 
-BIN: a folder with torchrun, accelerate and deepspeed. mpirun.openmpi with its manual, mpiexec.hydra, srun and sbatch are
-searched in PATH.
+BIN: a folder with torchrun, accelerate and deepspeed. mpirun.openmpi with its manual, mpiexec.hydra, srun and sbatch
+are searched in PATH.
 """
 import os
 import pathlib
@@ -26,7 +26,7 @@ def run(*words, **more):
 
 
 def argparse_options(text):
-    """{option: number of values} of a help that argparse prints."""
+    """Returns {option: number of values} of a help that argparse prints."""
     found = {}
     for line in text.splitlines():
         if re.match(r'  -', line):
@@ -107,7 +107,7 @@ def main():
             for name, values in sorted(options.items()):
                 if name in allowed:
                     continue
-                # The program that is found after "OPTION 7 7" tells how many words the option took.
+                # Returns the number of words that an option takes: the program found after "OPTION 7 7" shows it.
                 taken = probe(work, before + [name], after)
                 if taken == 'unknown':
                     missing.append(name)
@@ -119,7 +119,7 @@ def main():
 
 
 def probe(work, before, after):
-    """The number of words that the table takes after the option; None: it is refused for a reason; 'unknown'."""
+    """Returns the number of words that the table has for the option; None: it is refused for a reason; 'unknown'."""
     for values in (0, 1, 2):
         got = run(DTRUN, 'import', 'command', '--', *before, *['7'] * values, *after, cwd=work)
         if 'unknown flag' in got:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Real programs under `command`, on two hosts that share no folder: PyTorch's DDP (examples/pytorch-ddp.yaml), the same
-# under torchrun, and transformers' Trainer. Then faults: which process is killed, fails, hangs or loses its host, and
-# whether the verdict names it, whether the run continues, and what is left on the hosts.
+# under torchrun, and transformers' Trainer. Then faults: a process is killed, fails, hangs or loses its host. Checks
+# whether the reason names it, whether the run continues, and what remains on the hosts.
 #
 #   DTRUN_BIN=build/test/bin PEER=/path/to/venv bash tests/peers/pytorch.sh [FAULTS]
 #
@@ -49,7 +49,7 @@ go swept 0 swept --set "command=$ddp --steps 100" --set nodes=host1
 is "what is left on the hosts" "$(left_on_hosts)" ""
 
 # --- faults
-ranks_of() { # host, of the run's program
+ranks_of() { # processes of the run's program on a host
     "$net_sh" pids "$net" "$1" | xargs -r ps -o pid=,args= -p | awk '/[p]ytorch_ddp/ && !/dtrun/ { print $1 }'
 }
 declare -A seen right

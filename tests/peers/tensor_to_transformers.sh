@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A Llama trained by tensor 2 x fsdp 2 on two hosts, a rank of which is killed, resumed as tensor 4 on one host and
-# exported: transformers loads the files and writes the same greedy text.
+# A Llama is trained with tensor 2 x fsdp 2 on two hosts, a rank is killed, and the run is resumed with tensor 4 on one
+# host and exported: transformers loads the files and writes the same greedy text.
 #
 #   DTRUN_BIN=build/test/bin PEER=/path/to/venv bash tests/peers/tensor_to_transformers.sh
 #

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Random layerings of recipes, resolved by dtrun and by the reference below, which was written apart
-from it: every value, and the whole chain of places that it comes from, must be the same.
+"""Random layerings of recipes, resolved by dtrun and by the independent reference below: every value, and the whole
+chain of its origins, must be the same.
 
     layerings.py [--count 3000] [--seed 1]        DTRUN_BIN names the folder of the programs
 
-A layering is files that extend each other, alone and in lists, some -f, some --set, values from the
-environment, shorthand, other names of fields, and items of lists.
+A layering has files that extend each other, singly and in lists, some -f, some --set, values from the environment,
+shorthand, alternative names of fields, and items of lists.
 """
 import argparse
 import json
@@ -17,7 +17,7 @@ import tempfile
 
 BATCH = 25  # recipes of one call, with the same -f and --set
 
-# path: (kind, texts); a text means what `meaning` says.
+# path: (kind, texts); `meaning` gives the value of a text.
 FIELDS = {
     "seed": ("int", ["1", "7", "1_000", "2e4"]),
     "clip": ("number", ["0.5", "1", "2e0", ".25"]),
@@ -75,7 +75,7 @@ def meaning(kind, text, folder):
 
 
 class Value:
-    """What a field is given: as it stands in the file, as a chain shows it, and its text or texts."""
+    """The value of a field: as written in the file, as a chain shows it, and its text or texts."""
 
     def __init__(self, draw, path, flow):
         self.kind, texts = FIELDS[path]
@@ -106,11 +106,11 @@ class Value:
 
 
 class Layer:
-    """A recipe file: what it extends, and what it gives where."""
+    """A recipe file: the files that it extends, and the values that it sets."""
 
     def __init__(self, draw, names, path, depth, needed=()):
         self.path = path
-        self.extends = []  # a preset or a Layer; once written: (it, what it is called, line, column)
+        self.extends = []  # a preset or a Layer; once written: (it, its name in messages, line, column)
         self.given = []    # (path, Value, line, column)
         self.lines = []
         if draw.random() < 0.3:
@@ -118,7 +118,7 @@ class Layer:
         while depth < 4 and draw.random() < 0.4 and names.left():
             self.extends.append(draw.choice(list(PRESETS)) if draw.random() < 0.2
                                 else Layer(draw, names, names.next(draw), depth + 1))
-        late = draw.random() < 0.2  # it counts as the lowest, wherever it stands
+        late = draw.random() < 0.2  # it has the lowest precedence, wherever it is written
         if not late:
             self.write_extends(draw)
         self.write_fields(draw, needed)
@@ -180,7 +180,7 @@ class Layer:
 
 
 class Names:
-    """Files of one layering; not more than dtrun takes."""
+    """Files of one layering; at most as many as dtrun accepts."""
 
     def __init__(self, stem, most):
         self.stem, self.count, self.most = stem, 0, most
@@ -195,11 +195,11 @@ class Names:
 
 
 class Reference:
-    """Layers applied from below, as docs/recipe.md says it."""
+    """Applies layers, lowest precedence first, as docs/recipe.md says."""
 
     def __init__(self, folder):
         self.folder, self.values, self.chains = folder, {}, {}
-        self.layer, self.layer_of = 0, {}  # the number of the layer that set each field
+        self.layer, self.layer_of = 0, {}  # index of the layer that set each field
 
     def give(self, path, value, shown, place):
         self.values[path] = value
@@ -207,7 +207,7 @@ class Reference:
         self.chains.setdefault(path, []).insert(0, {"value": shown, **place})
 
     def apply(self, layer, named):
-        """`named`: as messages call it, which is beside the file that extends it."""
+        """`named`: the name in messages, relative to the file that extends it."""
         beside = os.path.dirname(named)
         for below, name, line, column in layer.extends:
             if isinstance(below, str):
@@ -223,7 +223,7 @@ class Reference:
 
     def set(self, path, index, value, text):
         place = {"source": "--set " + text}
-        self.layer = 1 << 30  # above all files
+        self.layer = 1 << 30  # higher than all files
         means = value.means(self.folder)
         if index is None:
             self.give(path, means, value.shown, place)
@@ -233,7 +233,7 @@ class Reference:
             self.give(path, items, "[%d] = %s" % (index, value.shown), place)
 
     def finish(self):
-        """The preset gives what is left out in its own layer and the later ones."""
+        """The preset sets fields that its own layer and the later ones leave out."""
         place = (self.chains.get("model.preset") or [None])[0]
         if place is None:
             return
@@ -254,7 +254,7 @@ def draw_set(draw):
         index = draw.choice([0, 1] if path == "data.train" else [0]) \
             if value.kind in LISTS and len(value.texts) == 1 and draw.random() < 0.6 else None
         if index is not None and value.written.startswith("["):
-            continue  # an item is text
+            continue  # items are text
         name = ALIASES[path] if path in ALIASES and draw.random() < 0.3 else path
         text = "%s%s=%s" % (name, "" if index is None else "[%d]" % index,
                             value.shown if not value.written.startswith(("[", '"'))
@@ -270,7 +270,7 @@ def get(recipe, path):
 
 
 def batch(draw, folder, number, program):
-    """The faults of BATCH layerings."""
+    """Returns the faults of BATCH layerings."""
     mains = [Layer(draw, Names("m%d_%d" % (number, i), 12), "m%d_%d.yaml" % (number, i), 0, NEEDED)
              for i in range(BATCH)]
     overlays = [Layer(draw, Names("o%d_%d" % (number, i), 4), "o%d_%d.yaml" % (number, i), 2)

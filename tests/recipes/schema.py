@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The JSON Schema of recipes, held against recipes by another program's validator: it takes all that dtrun
-takes, and refuses the wrong ones but for those below, whose fault is none that a schema can see.
+"""Compares the JSON Schema of recipes with dtrun, with another program's validator: the schema accepts all recipes that
+dtrun accepts, and refuses the wrong ones, except those below whose fault a schema cannot see.
 
     schema.py           DTRUN_BIN names the folder of the programs; needs python3-jsonschema, python3-yaml
 """
@@ -19,8 +19,8 @@ except ImportError as missing:
 
 ROOT = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..")
 
-# Which faults of wrong/ a schema sees; all others are about what is missing, what another field or file or
-# the environment says, or how YAML is written.
+# The faults of wrong/ that a schema can see. The others concern missing values, other fields or files, the environment,
+# or the syntax of YAML.
 SEEN = """
 braces_in_a_command byte_unit command_checkpoints dotted_key dropout_of_one env_as_in_a_shell_in_lists
 env_no_name extends_a_map extends_what_is_no_yaml extends_wrong_layer fraction_for_whole gpus_by_number

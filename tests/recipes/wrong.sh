@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Every recipe of wrong/ gives exactly the text beside it: what dtrun says on stderr, and its exit
-# code. The first line of a recipe may say how it is called: "# dtrun validate --strict".
-#   wrong.sh            shows the difference where there is one
-#   wrong.sh --update   writes what is said now; read it before it is committed
+# Every recipe of wrong/ gives exactly the text next to it: dtrun's stderr, and its exit code. The first line of a
+# recipe can have the command: "# dtrun validate --strict".
+#   wrong.sh            shows the differences
+#   wrong.sh --update   rewrites the texts; read them before you commit them
 set -uo pipefail
 cd "$(dirname "$0")/wrong"
 : "${DTRUN_BIN:?the folder of the programs, as in DTRUN_BIN=build/dev/bin}"
@@ -10,17 +10,17 @@ dtrun=$(cd ../../.. && realpath "$DTRUN_BIN")/dtrun
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export XDG_STATE_HOME=$work/state XDG_CACHE_HOME=$work/cache
-unset LAYER NAMES STEPS DATA # what recipes here take from the environment
+unset LAYER NAMES STEPS DATA # variables of the environment that the recipes use
 failed=0 count=0
 
-# What recipes here name; all else is about the recipe.
+# Files that the recipes name; all other errors concern the recipe.
 cp -- *.yaml "$work"
 for i in $(seq 4000); do echo "line $i of a text"; done >"$work/corpus.txt"
 cp "$work/corpus.txt" "$work/valid.txt"
 cp "$work/corpus.txt" "$work/lines.jsonl"
 
 for recipe in *.yaml; do
-    case $recipe in layer_*) continue ;; esac # parts of others
+    case $recipe in layer_*) continue ;; esac # parts of other recipes
     count=$((count + 1))
     read -r -a call <<<"$(sed -n '1s/^# dtrun //p' "$recipe")"
     [ ${#call[@]} -gt 0 ] || call=(validate)

@@ -1,4 +1,4 @@
-# A script with variables, an elastic number of nodes and older names of flags.
+# A script with variables, an elastic number of nodes and older flag names.
 set -e
 LR=${LR:-3e-4}
 EXTRA="--memory-efficient-fp16 --min-loss-scale 0.5 --fp16-scale-window 128"
