@@ -2,13 +2,14 @@
  *
  *     bench_ops [threads|cuda:N [fp32|bf16|fp16|all [what the name of an op begins with [quick]]]]
  *
- * The default is all types and ops. Columns: the op, its shape, milliseconds of a run, GB/s of the bytes that it must
- * move (each operand once), GFLOP/s of the products that it must do. Products are those that the engine runs: with
- * bias, sums of it, GELU, and the head's chunk. quick: on a card, a tiny model, to try the program. Prints, asserts
- * nothing.
+ * The default is all types and ops. Columns: the op, its shape, milliseconds of a run,
+ * GB/s of the bytes that it must move (each operand once), GFLOP/s of the products that it must do.
+ * Products are those that the engine runs: with bias, sums of it, GELU, and the head's chunk. quick:
+ * on a card, a tiny model, to try the program. Prints, asserts nothing.
  *
- * CPU    the median of runs Cards the median of series of runs, each between two waits for the device, so that
- * neither launches nor gaps count; two sets of buffers in turn (flat ones: all 12 blocks), so that
+ * CPU    the median of runs
+ * Cards  the median of series of runs, each between two waits for the device, so that neither
+ *        launches nor gaps count; two sets of buffers in turn (flat ones: all 12 blocks), so that
  *        what one run reads is not in the cache from the one before
  */
 #include <stdio.h>
@@ -22,8 +23,9 @@
 
 typedef struct model_size {
     const char *name;
-    bool card;                                        /* for cards, else for the CPU */
-    int64_t b, t, c, heads, vocab, padded, head_rows; /* true: for cards; false: for the CPU */
+    bool card; /* true: for cards; false: for the CPU */
+    int64_t b, t, c, heads, vocab, padded,
+        head_rows;  /* the head's logits, this many rows at a time */
     int64_t blocks; /* number of blocks whose parameters a flat buffer has */
     size_t capacity;
     bool quick;

@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
 """The peer of Llama, translation and decoding: PyTorch and transformers; prints one JSON line.
 
-    peer_models.py --mode llama --layers 30 --heads 9 --kv-heads 3 --embed 576 --ffn 1536 --vocab 49152 \ --tokens 1024
-        --batch 4 --dtype bf16 --threads 2 peer_models.py --mode translation --layers 6 --heads 4 --embed 512 --ffn 1024
-        --vocab 10000 --batch 4096 peer_models.py --mode decode --layers 30 ... --batch 1 --dtype bf16 peer_models.py
-        --mode beam --layers 6 --heads 4 --embed 512 --ffn 1024 --vocab 10000 --tokens 25 --batch 16 --beams 4
-        peer_models.py --mode read
+    peer_models.py --mode llama --layers 30 --heads 9 --kv-heads 3 --embed 576 --ffn 1536 --vocab 49152 \
+        --tokens 1024 --batch 4 --dtype bf16 --threads 2
+    peer_models.py --mode translation --layers 6 --heads 4 --embed 512 --ffn 1024 --vocab 10000 --batch 4096
+    peer_models.py --mode decode --layers 30 ... --batch 1 --dtype bf16
+    peer_models.py --mode beam --layers 6 --heads 4 --embed 512 --ffn 1024 --vocab 10000 --tokens 25 --batch 16 --beams 4
+    peer_models.py --mode read
 
 llama        training: transformers' LlamaForCausalLM, random tokens; tokens/s, median over steps after warm-up
 translation  training: torch.nn.Transformer in fairseq's shape (post-norm, shared target embedding, label smoothing),
              pairs of lengths like those of measures_models.py, sorted, up to --batch tokens of a side with padding;
              target tokens/s over all batches
-decode greedy text with a KV cache: tokens/s from the time of long texts less that of short ones;
+decode       greedy text with a KV cache: tokens/s from the time of long texts less that of short ones;
              compile: transformers' static cache and its compiled step
 beam         translations by a MarianMTModel with random weights: --batch sources of --tokens tokens become
              translations of as many tokens, ends forced; written tokens/s, median of --steps batches

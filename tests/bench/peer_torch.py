@@ -5,12 +5,14 @@
         --batch 4 --dtype bf16 --threads 2
     peer_torch.py --mode train --data shakespeare.txt --threads 2
 
-speed  tokens/s, median over steps after warm-up (forward, backward, clip, AdamW), eager and torch.compile; random
-       tokens unless --data is given train  characters of a text, 90/10 split, warm-up and cosine; wall time without
-       start-up and compilation; curve: step, validation loss and seconds save   seconds of each step, one of which
-       begins with an async_save of model and optimizer by torch.distributed.checkpoint; the settings are those of
-       speed, and the first step is not reported peak_bytes is that of the process: choose one mode, eager or compile,
-       to measure it.
+speed  tokens/s, median over steps after warm-up (forward, backward, clip, AdamW), eager and
+       torch.compile; random tokens unless --data is given
+train  characters of a text, 90/10 split, warm-up and cosine; wall time without start-up and
+       compilation; curve: step, validation loss and seconds
+save   seconds of each step, one of which begins with an async_save of model and optimizer by
+       torch.distributed.checkpoint; the settings are those of speed, and the first step is not reported
+
+peak_bytes is that of the process: choose one mode, eager or compile, to measure it.
 """
 
 import argparse

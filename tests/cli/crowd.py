@@ -1,7 +1,8 @@
 #!/usr/bin/python3
-"""Overloads the page: more connections than places, slow and hostile clients, few descriptors. After each case the
-health check must answer; at the end the server uses as little memory as before. usage: crowd.py DTRUN FOLDER
-(XDG_STATE_HOME is set, and its store has a long curve in run 'aa')
+"""Overloads the page: more connections than places, slow and hostile clients, few descriptors.
+
+After each case the health check must answer; at the end the server uses as little memory as before.
+usage: crowd.py DTRUN FOLDER    (XDG_STATE_HOME is set, and its store has a long curve in run 'aa')
 """
 import http.client
 import os

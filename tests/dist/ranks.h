@@ -3,7 +3,8 @@
  * Purpose    every rank gets a channel (DTRUN_CHANNEL) and its place (RANK, WORLD_SIZE); its
  *            rendezvous are answered; every other line that it sends goes to on_line. Unlike the
  *            agent, it does not end the survivors of a dead rank, because the tests check what they
- *            do. Threads the caller has none when it forks
+ *            do.
+ * Threads    the caller has none when it forks
  */
 #ifndef DT_TESTS_RANKS_H
 #define DT_TESTS_RANKS_H

@@ -8,19 +8,26 @@ DTRUN_BIN names the folder of the programs.
 The nodes are the hosts of tests/net: network namespaces with an sshd each, or, where those are not
 allowed, several sshd on 127.0.0.1 (then no network is cut, and the output says so).
 
-A fault is one of rank        kill -9 of a rank              pause   SIGSTOP of a rank, for a moment or for good agent
-  kill -9 of a node's agent      cut     the network of a node, 1 s to --longest-cut supervisor  kill -9, and no
-  supervisor for a while, until a command takes the run disk        that of the store, the journals and the checkpoints
-  is full for some seconds throttle    every process of the run gets about a tenth of a processor, 5 s to a minute: a
-  slow run is never ended, so that one attempt does where a run has no other fault stalled     SIGSTOP of the
-  supervisor, 5 to 30 s key         logins to a node are refused for 10 to 60 s, and the existing connections are gone
-  held        another process holds the run store's write lock, 5 to 30 s and damage to files: journal     one bit of a
-  node's journal, and its agent is killed plan        the plan is flipped, cut, emptied or gone, and the supervisor is
-  killed wiped       a node loses its state folder, and the supervisor is killed unlinked    the store is deleted,
-  whether or not a process has it open older       the store is set back to a copy of some seconds ago, and the
-  supervisor is killed After these a point may be lost where a journal was damaged or the store was lost or set back,
-  and only where the history says that there is a gap. One run gets one to four of them, which may overlap, but never
-  both copies of its plan are lost: no `plan` where the store goes too. One in five is also stopped and resumed.
+A fault is one of
+  rank        kill -9 of a rank              pause   SIGSTOP of a rank, for a moment or for good
+  agent       kill -9 of a node's agent      cut     the network of a node, 1 s to --longest-cut
+  supervisor  kill -9, and no supervisor for a while, until a command takes the run
+  disk        that of the store, the journals and the checkpoints is full for some seconds
+  throttle    every process of the run gets about a tenth of a processor, 5 s to a minute: a slow run is never ended, so
+              that one attempt does where a run has no other fault
+  stalled     SIGSTOP of the supervisor, 5 to 30 s
+  key         logins to a node are refused for 10 to 60 s, and the existing connections are gone
+  held        another process holds the run store's write lock, 5 to 30 s
+and damage to files:
+  journal     one bit of a node's journal, and its agent is killed
+  plan        the plan is flipped, cut, emptied or gone, and the supervisor is killed
+  wiped       a node loses its state folder, and the supervisor is killed
+  unlinked    the store is deleted, whether or not a process has it open
+  older       the store is set back to a copy of some seconds ago, and the supervisor is killed
+After these a point may be lost where a journal was damaged or the store was lost or set back, and only
+where the history says that there is a gap.
+One run gets one to four of them, which may overlap, but never both copies of its plan are lost: no
+`plan` where the store goes too. One in five is also stopped and resumed.
 
 After each run: it is finished (or stopped, where it was), with code 0 and every step; no process of
 it is left on any host; every point that the store ever showed is still there; each step has one

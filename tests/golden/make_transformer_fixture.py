@@ -2,7 +2,7 @@
 """Writes transformer_NAME_start.safetensors and transformer_NAME_expect.safetensors next to itself, for two tiny models
 that translate:
 
-post norms after the sums, sinusoidal positions, scaled embeddings, relu, separate vocabularies and embeddings for
+post    norms after the sums, sinusoidal positions, scaled embeddings, relu, separate vocabularies and embeddings for
         source, target and head, more blocks in the decoder
 pre     norms before, learned positions, gelu, one matrix for source, target and head; no size is a
         multiple of 16
@@ -15,11 +15,13 @@ then twenty AdamW steps with clipping and a cosine learning rate.
 
     python3 tests/golden/make_transformer_fixture.py      (PyTorch 2.x, safetensors)
 
-start   parameters F32 by fairseq's names, without padding; source I32 (20,B,S), previous and targets I32 (20,B,T)
-        expect  logits F32 (B,T,V), 0 if the target is not counted, loss F64 (1): sum over counted targets / their
-        number, nll F64 (1): the same without smoothing, grad.NAME F32, losses F64 (20), norms F64 (20), rates F64 (20),
-        BF16.* and F16.* F64 (1): the errors of PyTorch's half precision (half_precision.py) The configuration in the
-        fields of a recipe, and hyperparameters, are in both files' metadata.
+start   parameters F32 by fairseq's names, without padding; source I32 (20,B,S), previous and targets
+        I32 (20,B,T)
+expect  logits F32 (B,T,V), 0 if the target is not counted, loss F64 (1): sum over counted targets / their number, nll
+        F64 (1): the
+        same without smoothing, grad.NAME F32, losses F64 (20), norms F64 (20), rates F64 (20),
+        BF16.* and F16.* F64 (1): the errors of PyTorch's half precision (half_precision.py)
+The configuration in the fields of a recipe, and hyperparameters, are in both files' metadata.
 """
 
 import copy

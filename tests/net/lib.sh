@@ -1,8 +1,8 @@
 # Shared code of the scripts of this folder: hosts, and runs on them (runs.sh).
 #
-#   hosts 2 [apart]             host1, host2 (net.sh); skips the test if they cannot be made, or are one machine curve
-#   RUN                   step, metric and value of losses and gradient norms, as text; if $every is set, only for step
-#   1 and its multiples
+#   hosts 2 [apart]             host1, host2 (net.sh); skips the test if they cannot be made, or are one machine
+#   curve RUN                   step, metric and value of losses and gradient norms, as text; if $every is set, only for
+#                               step 1 and its multiples
 . "$(dirname "${BASH_SOURCE[0]}")/runs.sh"
 net_sh=$PWD/tests/net/net.sh
 usual='nodes: [host1, host2]'

@@ -4,11 +4,13 @@
 #   net=$(tests/net/net.sh up 2) || exit $?    host1, host2; prints the network's folder.
 #                                              exits with 77 and one line if it cannot be made
 #   . "$net/env"                               PATH with an ssh that knows the hosts, XDG_* in $net/launch
-#   tests/net/net.sh cut $net host1            cuts its network: nothing passes in or out tests/net/net.sh heal $net
-#   host1           connects it again tests/net/net.sh on $net host1 CMD...      a command there, past ssh (namespaces
-#   only: as its root) tests/net/net.sh pids $net host1           its processes, by their process ids here (loopback
-#   hosts: none are listed) tests/net/net.sh pid $net host1 PID        the process id here of the process that is PID
-#   there tests/net/net.sh down $net                 removes all of it, in any state
+#   tests/net/net.sh cut $net host1            cuts its network: nothing passes in or out
+#   tests/net/net.sh heal $net host1           connects it again
+#   tests/net/net.sh on $net host1 CMD...      a command there, past ssh (namespaces only: as its root)
+#   tests/net/net.sh pids $net host1           its processes, by their process ids here (loopback hosts: none are
+#                                              listed)
+#   tests/net/net.sh pid $net host1 PID        the process id here of the process that is PID there
+#   tests/net/net.sh down $net                 removes all of it, in any state
 #
 # A host is a network namespace on a bridge (veth), a PID namespace whose process 1 is its sshd, a mount namespace and a
 # host name. It sees its own processes only. It sees this machine's file system, with an empty /root (a small tmpfs) and
