@@ -1,6 +1,6 @@
-/* A card of this machine, through libdtrun-cuda.so as the engine loads it. Memory is the host's, pinned:
- * the card reads and writes it where it is, at the same address. Nothing moves it behind the tests'
- * back, and no card, or share of one, is without it. */
+/* A card of this machine, through libdtrun-cuda.so as the engine loads it. Memory is pinned host
+ * memory, which the card reads and writes at the same address. Nothing moves it, and every card, or
+ * share of a card, supports it. */
 #include <stdlib.h>
 
 #include "engine/device/device_cuda.h"

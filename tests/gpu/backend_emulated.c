@@ -1,4 +1,4 @@
-/* A card that is emulated: host memory is its memory. */
+/* An emulated card: host memory is its memory. */
 #include <stdlib.h>
 
 #include "engine/device/device_cuda.h"

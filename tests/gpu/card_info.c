@@ -1,5 +1,6 @@
-/* card_info [cuda:N]: what that card (cuda:0) of this machine is, as one JSON object; 77 and why,
- * in one line, where there is none. The scripts of this folder ask it first. */
+/* card_info [cuda:N]: prints this card (default cuda:0) of this machine as one JSON object; exits
+ * with 77 and one line with the reason if there is none. The scripts of this folder call it first.
+ * */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

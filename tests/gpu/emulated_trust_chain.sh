@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The engine with its GPU part on emulated cards (emulated/cuda_runtime.h), whose memory the host may
-# not touch and whose streams do nothing before they are waited for: losses of one process, two
-# ranks that share a card, two cards under dp, the same bits twice and whatever is computed again, a
-# checkpoint that continues elsewhere, ranks that divide layers. Tiny: what the numbers of a card are is trust_chain.sh's.
+# The engine with its GPU part on emulated cards (emulated/cuda_runtime.h), whose memory the host cannot access and
+# whose streams do nothing before they are waited for. Tests losses of one process, two ranks that share a card, two
+# cards under dp, the same bits in repeated runs and with every recomputation, a checkpoint that is resumed elsewhere,
+# and ranks that divide layers. The models are tiny: trust_chain.sh tests the numbers of a real card.
 . tests/dist/lib.sh
 make_text 4
 export XDG_CACHE_HOME=$work LD_LIBRARY_PATH=$bin # the emulated card's NVML
@@ -16,7 +16,7 @@ run() {
     train "$world" "$name" "${tiny[@]}" batch.sequences=$((4 / world)) schedule.steps="$steps" "$@"
 }
 
-# like_cpu NAME: fp32, products and sums in another order
+# like_cpu NAME: compares with the CPU in fp32; products and sums have another order
 like_cpu() {
     same_metric loss cpu "$1" 1e-5
     same_metric gradient_norm cpu "$1" 1e-5
@@ -25,7 +25,7 @@ like_cpu() {
 run 1 cpu 4
 run 1 one 4 device=cuda:0
 run 2 ddp 3 device=cuda:0
-# Recorded from the third pass on; again, with every kernel launched by the host.
+# Recorded from the third pass on; repeated with every kernel launched by the host.
 DTRUN_LOG=info run 2 fsdp 3 device=cuda:0 strategy.kind=fsdp batch.accumulate=1
 run 2 again 3 device=cuda:0 strategy.kind=fsdp batch.accumulate=1 cuda_graphs=false
 grep -q 'forward and backward pass: .* recorded' "$work/fsdp.0.err" || fail "fsdp records no pass"
@@ -37,14 +37,14 @@ done
 same_metric loss fsdp again 0
 same_bits fsdp again 3
 
-# GELU is inside its product: forward has it of unrounded sums, backward of rounded ones, in all three
+# GELU is fused into its product: in all three, forward applies it to unrounded sums, backward to rounded ones
 for kept in none selective full; do
     run 1 $kept 1 device=cuda:0 precision.kind=bf16 activation_checkpointing=$kept
 done
 same_bits none selective 1
 same_bits none full 1
 
-# The ops that Llama's blocks alone have.
+# The ops that only Llama's blocks have.
 llama=(model.kind=llama model.kv_heads=1 model.head_width=10 model.ffn=24)
 normed=("${llama[@]}" model.qkv_bias=true model.qk_norm=true)
 run 1 llama-cpu 3 "${llama[@]}"
@@ -79,7 +79,7 @@ for device in cpu cuda:0; do
 done
 cmp "$work/by-cpu" "$work/by-cuda:0" || fail "the card continues a Llama's text in another way"
 
-# Lines of several lengths, side by side.
+# Lines of several lengths in one batch.
 printf '%s\n' 'the' 'a' 'the cat' >"$work/lines"
 for model in one.ck/step-00000004 normed-none.ck/step-00000003; do
     for device in cpu cuda:0; do
@@ -90,7 +90,7 @@ for model in one.ck/step-00000004 normed-none.ck/step-00000003; do
     [ "$(wc -l <"$work/by-cpu")" = 3 ] || fail "lines of $model: $(cat "$work/by-cpu")"
 done
 
-# Pairs, and their translations at evaluation, with divided layers too.
+# Pairs, and their translations at evaluation, also with divided layers.
 make_pairs
 translations() { # name ranks FIELD=VALUE...
     train "$2" "pairs-$1" "${pairs[@]}" schedule.steps=2 model.embed=16 model.heads=2 batch.max_tokens=32 \

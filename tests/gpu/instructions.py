@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""What a warp spends on one tile, of the machine code of the attention kernels.
+"""Counts the instructions of a warp for one tile, in the machine code of the attention kernels.
 
     instructions.py CUOBJDUMP OBJECT [--most FILE]
 
-Prints a line for each kernel of flash attention in bf16 without dropout: architecture, name, width of heads,
-and of its loop over tiles how many instructions there are (all paths: the diagonal's masks too), how many
-products on the tensor cores, loads for these (ldmatrix), exponentials, copies into shared memory, and
-how much the kernel spills, in loads and stores of local memory. A tile of wgmma_forward (sm_90a) has 128 keys,
-those of the others 64; a warp has 16 rows of it, and its products are those of its warpgroup. With --most: fails where one has more
-instructions or spills than FILE allows (the same lines).
+Prints a line for each kernel of flash attention in bf16 without dropout: architecture, name, width of heads, and for
+its loop over tiles the number of instructions (all paths, including the diagonal's masks), products on the tensor
+cores, loads for these (ldmatrix), exponentials, copies into shared memory, and spills (loads and stores of local
+memory). A tile of wgmma_forward (sm_90a) has 128 keys,
+those of the others 64; a warp has 16 rows of it, and its products are those of its warpgroup. With --most: fails if a
+kernel has more instructions or spills than FILE allows (the same lines).
 """
 
 import argparse
@@ -23,8 +23,8 @@ KINDS = {"mma": PRODUCTS, "ldmatrix": "LDSM", "exp2": "MUFU.EX2", "copies": "LDG
 
 
 def loop_of(code):
-    """The instructions between the target of a jump back and the jump; that with the most products, and of
-    these the shortest."""
+    """Returns the instructions between the target of a backward jump and the jump: the loop with the most products, and
+    of these the shortest."""
     best = []
     for at, (address, name, rest) in enumerate(code):
         target = re.search(r"0x([0-9a-f]+)", rest)

@@ -1,8 +1,8 @@
 # shellcheck shell=bash disable=SC2154
-# libraries: sourced; finds CUDA's libraries for what is in $bin, and says loudly what is missing. They
-# may lie where the loader looks, in a toolkit, or in Python's packages of them (site-packages/nvidia),
+# libraries: sourced; finds CUDA's libraries for the programs in $bin, and prints clearly what is missing. They may be
+# in the loader's path, in a toolkit, or in Python's packages of them (site-packages/nvidia),
 # which need no Python to be found. Sets, unless they are set: DTRUN_CUDNN, DTRUN_NCCL (base/library.h),
-# LD_LIBRARY_PATH for what libdtrun-cuda.so is linked to, and NCCL_ROOT, CUBLAS_ROOT for a build.
+# LD_LIBRARY_PATH for the libraries that libdtrun-cuda.so is linked to, and NCCL_ROOT, CUBLAS_ROOT for a build.
 
 # Folders of libraries: next to the programs, Python's packages, the toolkits. Python's come before the toolkits,
 # because PyTorch brings newer ones than the system has, and the comparison with it is fair with its own.
@@ -21,7 +21,7 @@ library_folders() {
     printf '%s\n' /usr/local/cuda*/lib64 /usr/local/cuda*/lib /usr/local/cuda*/targets/*/lib /usr/lib/x86_64-linux-gnu
 }
 
-# library_path NAME...: where the first of these libraries is that there is
+# library_path NAME...: path of the first of these libraries that exists
 library_path() {
     local name folder
     for name; do
@@ -40,18 +40,18 @@ library_path() {
     return 1
 }
 
-missing() { # WHAT WHAT_FOLLOWS
+missing() { # WHAT CONSEQUENCE
     echo "MISSING: $1: $2"
 }
 
-# root_of LIBRARY HEADER: the folder with its lib/ and include/, where both are there
+# root_of LIBRARY HEADER: the folder with its lib/ and include/, if both exist
 root_of() {
     local root
     root=$(dirname "$(dirname "$1")")
     [ -e "$root/include/$2" ] && echo "$root"
 }
 
-# What libdtrun-cuda.so is linked to (cuBLASLt) and the loader does not find by itself.
+# The libraries that libdtrun-cuda.so is linked to (cuBLASLt) and that the loader does not find.
 find_linked() {
     local name found
     for name in $(ldd "$bin/libdtrun-cuda.so" 2> /dev/null | awk '/not found/ {print $1}'); do

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # On demand, some minutes: DTRUN_BIN=build/test/bin/emulated tests/gpu/loan_stages.sh
-# on_loan.sh on emulated cards, as it will be on a borrowed machine: a folder of its own that nothing is
-# written into, with the scripts and programs alone; no nvidia-smi, no PyTorch, no HOME; with Python and
-# without. Stages end in time, leave few files, say what is missing, and continue where they were cut off or
-# killed.
+# Runs on_loan.sh on emulated cards, as on a borrowed machine: in a separate read-only folder with only the scripts and
+# programs, without nvidia-smi, PyTorch and HOME, with Python and without. Stages end in time, leave few files, report
+# what is missing, and continue after an interruption or a kill.
 set -euo pipefail
 bin=${DTRUN_BIN:?set DTRUN_BIN to the emulated folder of a build}
 work=$(mktemp -d)
@@ -15,23 +14,23 @@ mkdir -p "$loan/tests/dist" "$loan/bin" "$work/path"
 cp -r tests/gpu tests/bench "$loan/tests/"
 cp tests/dist/lib.sh "$loan/tests/dist/"
 cp -rL "$bin"/* "$loan/bin/"
-printf '#!/bin/bash\nshift 6\nexec "$@"\n' > "$work/sanitizer" # as the true one is called
+printf '#!/bin/bash\nshift 6\nexec "$@"\n' > "$work/sanitizer" # the name of the real one
 chmod +x "$work/sanitizer"
 touch "$work/stamp"
 
-# Everything that the stages need, and neither Python nor nvidia-smi.
+# Everything that the stages need, except Python and nvidia-smi.
 for tool in awk bash basename cat chmod cksum cmp cp cut date dirname du flock grep head ldconfig ldd ls mkdir \
     mktemp mv nproc printf rm sed setpriv sh sleep sort tail tee timeout touch tr uname; do
     path=$(command -v $tool) || path=/sbin/$tool
     [ ! -e "$path" ] || ln -s "$path" "$work/path/$tool"
 done
-mkdir "$work/python" # the interpreter itself: what PATH finds may be a shell script that looks further
+mkdir "$work/python" # the interpreter itself: the one in PATH may be a shell script that searches further
 printf '#!/bin/bash\nexec %q "$@"\n' "$(python3 -c 'import sys; print(sys.executable)')" > "$work/python/python3"
 chmod +x "$work/python/python3"
 
-# stage PATHS STAGE FOLDER [VARIABLE=VALUE...]: its exit code into $code, what it says into said. An installed
-# cuDNN has nothing to do with emulated cards.
-# A call may take 3,000 s: steps have five times their limit here, and none begins with less than half of its own left.
+# stage PATHS STAGE FOLDER [VARIABLE=VALUE...]: its exit code is in $code, its output in the file said. An installed
+# cuDNN is not used with emulated cards. A call may take 3,000 s: steps have five times their limit here, and none
+# starts with less than half of its own limit left.
 stage() {
     code=0
     begin "$@" || true
@@ -47,7 +46,7 @@ begin() {
 has() { grep -q -- "$2" "$1" || fail "$1 has no '$2'"; }
 few() { [ "$(find "$1" -type f | wc -l)" -le 8 ] || fail "too many files: $(ls "$1")"; }
 
-# Without Python; first with no time at all.
+# Without Python; first with a time limit of 0.
 plain=$work/path
 stage "$plain" check "$work/out" DTRUN_LOAN_SECONDS=1
 [ $code = 75 ] || fail "without time: exit code $code"
@@ -65,7 +64,7 @@ has "$work/out/log.txt" 'tokens/s'
 stage "$plain" check "$work/out"
 [ $code = 0 ] && [ "$(grep -c '^ops	good' "$work/out/steps.tsv")" = 1 ] || fail "what was done is done again"
 
-# Killed in the middle of a step, and called again: it is done then.
+# Killed in the middle of a step, and called again: the step is repeated and completed.
 begin "$plain" xl "$work/killed"
 for _ in $(seq 600); do
     grep -q '^xl	begun' "$work/killed.keep/steps.tsv" 2> /dev/null && break
@@ -77,7 +76,7 @@ stage "$plain" xl "$work/killed"
 [ $code = 0 ] || fail "after it was killed: exit code $code"
 [ "$(grep -c '^xl	begun' "$work/killed.keep/steps.tsv")" = 2 ] || fail "the step that was killed was not done again"
 
-# With Python: tables too. Where nothing else can be written, what is remembered lies in the folder itself.
+# With Python there are tables too. If no other folder is writable, finished steps are recorded in FOLDER itself.
 for what in speed precision xl; do
     stage "$work/python:$plain" $what "$work/full" DTRUN_LOAN_KEEP=/proc/nowhere
     [ $code = 0 ] || fail "$what: exit code $code"
@@ -92,7 +91,7 @@ stage "$plain" speed "$work/full/steps.tsv/no"
 stage "$plain" sped "$work/full"
 [ $code = 2 ] || fail "a stage that is none: exit code $code"
 
-# Other programs begin anew; programs without a card, or not whole, say so.
+# Other programs start again; programs without a card, and incomplete ones, are reported.
 stage "$plain" check "$work/out" DTRUN_TEST_DEVICE=cuda:7
 [ $code = 77 ] || fail "no such card: exit code $code"
 mkdir "$work/half"

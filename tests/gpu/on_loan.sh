@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
-# on_loan.sh STAGE [FOLDER]: what a borrowed card is for, in stages that each end in less than 8 minutes.
+# on_loan.sh STAGE [FOLDER]: checks and measures everything on a borrowed card, in stages that each end in less than 8
+# minutes.
 #
-#   check      what is here; every op, cuDNN's attention first; trust; a first speed. 5 minutes at most
+#   check      the machine; every op, cuDNN's attention first; trust; a first speed. 5 minutes at most
 #   speed      ops, 124M, its peer, attention, graphs
-#   precision  fp16, bf16 and fp16 against the CPU, a checkpoint from device to device, memcheck, racecheck
+#   precision  fp16, bf16 and fp16 against the CPU, a checkpoint moved between devices, memcheck, racecheck
 #   xl         1.5B, its peer
-#   all        these in turn, as far as one call goes
-#   pack       (where there is no card) builds what the others need into build/loan-bin, with the libraries that the
-#              programs are linked to in build/loan-bin/lib: a borrowed machine seldom has them
+#   all        all stages in turn, as far as one call goes
+#   pack       (on a machine without a card) builds what the others need into build/loan-bin, with the libraries that
+#              the programs are linked to in build/loan-bin/lib: a borrowed machine rarely has them
 #
 # FOLDER ($OUT, else build/loan) gets 8 files at most, after every step: summary.md, steps.tsv, log.txt,
-# machine.txt, results.md, results.json. What is done is remembered in build/loan (DTRUN_LOAN_KEEP), or in
-# FOLDER where nothing can be written there: the next call continues behind it. Other programs or another
-# card begin anew.
-# Exit code: 0 all good; 1 a step failed; 75 not at the end: call again; 77 no card; 2 called wrongly.
-# DTRUN_BIN holds programs that are built, else build/loan-bin, else they are built in build/gpu.
-# DTRUN_LOAN_SECONDS: what a call may take. DTRUN_LOAN_QUICK=1: tiny sizes, to try the way.
+# machine.txt, results.md, results.json. Finished steps are recorded in build/loan (DTRUN_LOAN_KEEP), or in FOLDER if
+# that is not writable: the next call continues after them. Other programs or another card start again.
+# Exit code: 0 all good; 1 a step failed; 75 not finished: call again; 77 no card; 2 wrong usage.
+# DTRUN_BIN has the built programs, else build/loan-bin, else they are built in build/gpu. DTRUN_LOAN_SECONDS: time
+# limit of a call. DTRUN_LOAN_QUICK=1: tiny sizes, to try the script.
 set -uo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$root" || exit 1
@@ -86,7 +86,7 @@ if command -v flock > /dev/null; then
     flock -n 9 || { echo "on_loan.sh: another one is under way in $keep" >&2; exit 2; }
 fi
 
-show() { # what there is so far, into FOLDER
+show() { # writes the results so far into FOLDER
     local name
     awk -F '\t' 'BEGIN {print "| step | result | seconds | at |\n|---|---|---|---|"}
         $2 != "begun" && $1 != "of" {printf "| %s | %s | %s | %s |\n", $1, $2, $3, $4}' \
@@ -141,18 +141,18 @@ show
 # --- steps
 
 failed=0 rest=0 began=$SECONDS
-leash=() # what runs ends with this script, however that ends
+leash=() # processes that it started end with this script, however it ends
 command -v setpriv > /dev/null && leash=(setpriv --pdeathsig TERM)
 count() { # STEP RESULT
     awk -F '\t' -v step="$1" -v result="$2" '$1 == step && $2 == result {n++} END {print n + 0}' "$keep/steps.tsv"
 }
 
-# step NAME SECONDS COMMAND...: unless it is done; cut off at SECONDS, or where the call's time is up, when
-# the next call does it again
+# step NAME SECONDS COMMAND...: runs the step unless it is done. It is ended after SECONDS, or when the call's time is
+# up; the next call then repeats it.
 step() {
     local name=$1 limit=$2 left=$((budget - SECONDS)) start=$SECONDS code result
     shift 2
-    [ -z "$quick" ] || limit=$((limit * 5)) # emulated cards are slow, whatever the size
+    [ -z "$quick" ] || limit=$((limit * 5)) # emulated cards are slow at any size
     result=$(awk -F '\t' -v step="$name" '$1 == step && $2 != "begun" && $2 != "cut" {print $2}' "$keep/steps.tsv" | tail -n 1)
     case $result in
         good | skipped*) return ;;
@@ -191,7 +191,7 @@ step() {
 }
 
 quick=${DTRUN_LOAN_QUICK:+--quick}
-# measure NAME...: tests/bench/gpu_run.py's; without Python the engine's own rates
+# measure NAME...: runs tests/bench/gpu_run.py; without Python the engine's own rates
 measure() {
     if [ -n "$python" ]; then
         "$python" tests/bench/gpu_run.py --bin "$bin" --out "$keep" --device "$device" $quick "${@/#/--only=}"
@@ -207,7 +207,7 @@ ops() { # cudnn|wgmma|mma [PATTERN]
 }
 export -f ops
 
-some=${DTRUN_LOAN_QUICK:+residual_in_fp32*} # of the ops
+some=${DTRUN_LOAN_QUICK:+residual_in_fp32*} # patterns of ops
 check() {
     if [ -n "${DTRUN_CUDNN:-}" ]; then
         step ops-with-cudnn 60 bash -c "ops cudnn '${some:-attention*}'"

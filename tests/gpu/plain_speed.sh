@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# plain_speed.sh DEVICE NAME...: what tests/bench/gpu_run.py measures of ours, where there is no Python: the
-# engine's own rates, and the lines of bench_ops. NAME: first, 124m, fp16, graphs, xl, ops, attention.
+# plain_speed.sh DEVICE NAME...: measures dtrun as tests/bench/gpu_run.py does, without Python: the engine's own rates,
+# and the lines of bench_ops. NAME: first, 124m, fp16, graphs, xl, ops, attention.
 set -euo pipefail
 bin=${DTRUN_BIN:?set DTRUN_BIN to the bin folder of a build}
 device=$1
@@ -8,7 +8,7 @@ shift
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# Two million tokens of 15 bits, the upper byte below 128: any vocabulary of GPT-2's size has them.
+# Two million tokens of 15 bits (the upper byte is below 128), which are in any vocabulary of GPT-2's size.
 tokens() {
     [ -z "${quick:-}" ] || head -c 300000 /dev/zero > "$work/tokens.bin"
     [ -e "$work/tokens.bin" ] ||

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# sanitize.sh memcheck|racecheck|initcheck|synccheck [PATTERN...]: op tests under NVIDIA's compute-sanitizer:
-# those whose names match ('attention_in_*'), one process a pattern; without one, those of the kernels of
-# our own, in bf16, the oldest worries first, until DTRUN_SANITIZE_SECONDS (270) are over.
+# sanitize.sh memcheck|racecheck|initcheck|synccheck [PATTERN...]: runs op tests under NVIDIA's compute-sanitizer: those
+# whose names match ('attention_in_*'), one process a pattern. Without a pattern, those of dtrun's kernels in bf16, the
+# riskiest first, until DTRUN_SANITIZE_SECONDS (270) are over.
 set -uo pipefail
 bin=${DTRUN_BIN:?set DTRUN_BIN to the bin folder of a build}
 tool=${1:?memcheck, racecheck, initcheck or synccheck}

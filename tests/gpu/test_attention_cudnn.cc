@@ -1,6 +1,6 @@
-/* Whose forward attention an emulated card runs, cuDNN's being a stand-in (tests/unit/
- * cudnn_standin.h) that is as late as the card's streams: what it computes is used where it is
- * chosen, and ours, bit for bit, where anything is wrong with it. */
+/* Whose forward attention an emulated card runs, with a stand-in for cuDNN
+ * (tests/unit/cudnn_standin.h) that is as late as the card's streams: its results are used if it is
+ * chosen, and dtrun's, bit for bit, if anything is wrong with it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +31,7 @@ extern "C" const dt_cuda_entry dt_cuda_entry_1;
 
 static cudnn_standin *standin;
 static char cache[64];
-static bool even; /* every key weighs the same: late queries are averages, and small */
+static bool even; /* every key has the same weight: late queries are averages, and small */
 
 static void queue(void *stream, void (*work)(void *), void *what)
 {
@@ -83,8 +83,8 @@ typedef struct trial {
     float got_lse[B * H * T];
 } trial;
 
-/* Element i of qkv: bf16 of size 1 to 2, of both signs. Where even, queries are 0, and signs are
- * those of the places. */
+/* Returns element i of qkv: bf16 of size 1 to 2, of both signs. If `even`, queries are 0, and signs
+ * depend on the position. */
 static uint16_t number(size_t i)
 {
     uint16_t size = (uint16_t)(0x3f80 | i * 37 % 128);
@@ -172,12 +172,12 @@ static void test_what_is_chosen_is_run_once_a_call(void **state)
 
     ours(&own);
     assert_int_equal(standin->calls, 0);
-    standin->out_factor = 1.015625f; /* within rounding, and to be told from ours */
+    standin->out_factor = 1.015625f; /* within rounding, but distinguishable from dtrun's */
     open_trial(&t);
     forward(&t);
     assert_false(same(&own, &t));
     runs = standin->runs;
-    assert_true(runs >= 4); /* it was timed, and its bits compared */
+    assert_true(runs >= 4); /* it was timed, and its bits were compared */
     forward(&t);
     assert_int_equal(standin->runs, runs + 1);
     assert_int_equal(standin->handles, 1);
@@ -206,14 +206,14 @@ static void test_results_that_are_wrong_are_not_taken(void **state)
     expect_ours("cudnn", "it is wrong");
 }
 
-/* Which nobody sees beside the first query, whose out is a value as it is. */
+/* An error that is not visible at the first query, whose output is one value unchanged. */
 static void test_results_that_are_wrong_for_late_queries_are_not_taken(void **state)
 {
     trial t;
     int runs;
 
     even = true;
-    standin->out_factor = 1.015625f; /* within rounding, late queries and all */
+    standin->out_factor = 1.015625f; /* within rounding, including late queries */
     open_trial(&t);
     forward(&t);
     runs = standin->runs;
@@ -235,7 +235,7 @@ static void test_where_it_is_not_faster_ours_runs_and_that_is_remembered(void **
 {
     trial t;
 
-    expect_ours("fastest", "it is not faster"); /* both take as long here */
+    expect_ours("fastest", "it is not faster"); /* both take the same time here */
     assert_true(standin->runs > 0);
     standin->calls = 0;
     open_trial(&t);

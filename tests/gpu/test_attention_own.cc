@@ -1,5 +1,5 @@
-/* Which of our own kernels an emulated card runs: those for sm_90a are tried on the data of the step, beside
- * those for sm_80, and taken where that was found to be better, or where it is asked for.
+/* Which of dtrun's own kernels an emulated card runs: those for sm_90a are compared with those for
+ * sm_80 on the data of the step, and used if they were found to be better, or if requested.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@ extern "C" {
 #include "engine/ops/cuda/product.cuh"
 #include "engine/ops/cuda/tuned.h"
 
-#define B     8 /* with T: as many rows as are worth a trial, no more */
+#define B     8 /* with T: just as many rows as a trial needs */
 #define T     128
 #define D     64
 #define KEY   "wgmma 1; attention forward 8 x 128 x 1/1 x 64 causal BF16"
@@ -59,7 +59,8 @@ static void *take(dt_device *device, size_t bytes)
     return memory;
 }
 
-/* One call in a process of its own, as it were. kept: 0, or what was found before. found: what is now. */
+/* One call, as if in a separate process. kept: 0, or what was found before. found: what is found
+ * now. */
 static void forward(results *out, const char *wish, char kept, char *found)
 {
     static __nv_bfloat16 qkv[3 * ELEMS];
@@ -104,12 +105,12 @@ static void test_both_agree_and_the_slower_one_is_not_taken(void **state)
     assert_int_equal(found, 0); /* nothing was measured */
     forward(&wgmma, "wgmma", 0, &found);
     assert_int_equal(found, 0);
-    assert_memory_not_equal(mma.out, wgmma.out, sizeof(mma.out)); /* sums in another order */
+    assert_memory_not_equal(mma.out, wgmma.out, sizeof(mma.out)); /* sums have another order */
     for (size_t i = 0; i < ELEMS; i++)
         assert_true(fabsf(__bfloat162float(mma.out[i]) - __bfloat162float(wgmma.out[i])) < 1e-2f);
     for (size_t i = 0; i < B * T; i++)
         assert_true(fabsf(mma.lse[i] - wgmma.lse[i]) < 1e-4f);
-    forward(&chosen, "own", 0, &found); /* both take as long on an emulated card */
+    forward(&chosen, "own", 0, &found); /* both take the same time on an emulated card */
     assert_int_equal(found, 'o');
     assert_memory_equal(&chosen, &mma, sizeof(mma));
 }

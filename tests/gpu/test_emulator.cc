@@ -1,6 +1,6 @@
-/* The emulated cards see what they say they see (emulated/cuda_runtime.h): kernels with one fault
- * each, which a CPU would run without a word, end their process with the words for it; the same
- * kernels without the fault do not.
+/* The emulated cards detect what they claim to detect (emulated/cuda_runtime.h): kernels with one
+ * fault each, which a CPU would run without a message, end their process with the message for it;
+ * the same kernels without the fault do not.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -18,9 +18,9 @@ extern "C" {
 #include "engine/ops/cuda/ptx.cuh"
 
 #define THREADS 64
-#define GROUPS  (8192 + 16 + 1024) /* of shared memory, where there are warpgroups */
+#define GROUPS  (8192 + 16 + 1024) /* shared memory, if there are warpgroups */
 
-/* --- kernels: FAULT is whether they have theirs */
+/* --- kernels: FAULT is whether they have their fault */
 
 template <bool FAULT> static void reads_neighbour(float *out)
 {
@@ -40,7 +40,7 @@ template <bool FAULT> static void reads_lane(float *out)
     values[threadIdx.x] = 1.0f;
     if (!FAULT)
         __syncwarp();
-    sum = __shfl_xor_sync(0xffffffffu, 1.0f, 1); /* orders no memory */
+    sum = __shfl_xor_sync(0xffffffffu, 1.0f, 1); /* a shuffle orders no memory */
     out[threadIdx.x] = values[threadIdx.x ^ 1] + sum;
 }
 
@@ -101,7 +101,7 @@ template <bool FAULT> static void counts_in_32_bits(float *out)
     out[threadIdx.x] = (float)(rows * cols);
 }
 
-/* --- copies: a thread brings 16 bytes, and reads its own and its neighbour's */
+/* --- copies: a thread copies 16 bytes, and reads its own and its neighbour's */
 
 enum fault { NONE, NO_WAIT, WAITS_FOR_ALL_BUT_ONE, NO_BARRIER, OVERWRITES, ODD_TO, ODD_FROM, ENDS };
 
@@ -130,7 +130,7 @@ template <int FAULT> static void copies(float *out)
     dt_tile_wait<0>();
 }
 
-/* Rows of 8 elements, as ldmatrix wants them, or `skip` further. */
+/* Rows of 8 elements, as ldmatrix needs them, or `skip` further apart. */
 template <int SKIP> static void loads_matrix(float *out)
 {
     DT_CUDA_DYNAMIC_SHARED(memory);
@@ -142,22 +142,22 @@ template <int SKIP> static void loads_matrix(float *out)
     out[threadIdx.x] = (float)dt_ldmatrix(dt_shared_at(tile + threadIdx.x * 8 + SKIP)).r[0];
 }
 
-/* --- sm_90a: the first warp brings a matrix of 64 x 64, a warpgroup multiplies it with itself, transposed */
+/* --- sm_90a: the first warp copies a matrix of 64 x 64, a warpgroup multiplies it with itself, transposed */
 
 enum hopper_fault {
     SOUND,
-    UNSHOWN,       /* barriers that no fence has shown to the copies */
-    UNEXPECTED,    /* bytes that no barrier expects */
-    TOO_FEW,       /* less bytes than are expected: nobody goes on */
-    ODD_PLACE,     /* a copy to where no 128 bytes begin */
-    TWICE,         /* a copy onto one that is under way, by a barrier that waits for one */
-    UNAWAITED,     /* a product of what is still to come */
-    UNFENCED,      /* a product that no fence precedes */
-    UNCOMMITTED,   /* whose group is never closed, and waited for */
+    UNSHOWN,    /* barriers without a fence before the copies */
+    UNEXPECTED, /* bytes that no barrier expects */
+    TOO_FEW,    /* fewer bytes than expected: no thread continues */
+    ODD_PLACE,  /* a copy to an address that is not a multiple of 128 bytes */
+    TWICE,     /* a copy to the destination of one in progress, with a barrier that waits for one */
+    UNAWAITED, /* a product of data that have not arrived */
+    UNFENCED,  /* a product without a fence before it */
+    UNCOMMITTED,   /* whose group is waited for but never closed */
     UNFINISHED,    /* read before it is waited for */
     FREED_EARLY,   /* its operands are overwritten meanwhile */
-    PARTED,        /* of which a warp gives another one */
-    MADE_FOR_MORE, /* a barrier that waits for more than there are */
+    PARTED,        /* one warp gives another product */
+    MADE_FOR_MORE, /* a barrier that waits for more arrivals than there are */
 };
 
 template <int FAULT> static void multiplies(float *out)
@@ -227,7 +227,7 @@ struct planted {
     void (*kernel)(float *);
     size_t shared_bytes;
     unsigned blocks;
-    const char *words; /* NULL: it runs */
+    const char *words; /* NULL: the kernel runs */
 };
 
 static void launch(const planted *p)

@@ -1,5 +1,6 @@
-/* Steps that are recorded, on an emulated card: the same bits as steps that are launched one by
- * one, with dropout, and whatever comes between them. Few and tiny: a sum alone is 1,024 blocks. */
+/* Recorded steps on an emulated card have the same bits as steps that are launched one by one, with
+ * dropout, and with anything between them. There are few tiny steps, because a single sum has 1,024
+ * blocks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -120,7 +121,7 @@ static dt_micro_batch batch_of(int32_t *numbers, int64_t tokens, int64_t step)
                             .step = (uint32_t)step};
 }
 
-/* `scale`: of the loss, as fp16 changes it. Its sum over the tokens. */
+/* `scale`: scale of the loss, as fp16 changes it. Returns the sum over the tokens. */
 static double train_step(trainee *t, int64_t step, int micro_steps, double scale)
 {
     const dt_strategy *strategy = t->state.strategy;
@@ -147,8 +148,8 @@ static double train_step(trainee *t, int64_t step, int micro_steps, double scale
     return sum;
 }
 
-/* What happens between steps: an evaluation of longer sequences, which takes more working memory,
- * and a checkpoint. */
+/* Work between steps: an evaluation of longer sequences, which needs more working memory, and a
+ * checkpoint. */
 static double between_steps(trainee *t)
 {
     const dt_strategy *strategy = t->state.strategy;
@@ -170,7 +171,7 @@ typedef struct history {
     int launched[STEPS], recorded[STEPS];
 } history;
 
-/* An evaluation and a checkpoint after the third step; another scale from the fifth on. */
+/* An evaluation and a checkpoint after the third step; another scale from the fifth step on. */
 static history train(const dt_strategy *strategy, bool graphs, int steps, int micro_steps)
 {
     history h = {0};
@@ -194,7 +195,7 @@ static void assert_same_bits(const history *a, const history *b, int steps)
     assert_memory_equal(&a->valid, &b->valid, sizeof(a->valid));
 }
 
-/* One graph for the pass, where nobody takes part in it, and one for the update. */
+/* One graph for the pass, if no hook interrupts it, and one for the update. */
 static void test_one_process_computes_the_same_bits_from_graphs(void **state)
 {
     history plain = train(&dt_strategy_ddp, false, 7, 1);
@@ -202,11 +203,11 @@ static void test_one_process_computes_the_same_bits_from_graphs(void **state)
 
     assert_int_equal(plain.recorded[6], 0);
     assert_same_bits(&plain, &graphs, 7);
-    assert_int_equal(graphs.recorded[1], 0); /* two alike come first */
+    assert_int_equal(graphs.recorded[1], 0); /* two equal ones come first */
     assert_int_equal(graphs.recorded[2], 2);
     assert_int_equal(graphs.launched[2], 2);
     assert_int_equal(graphs.launched[3], 4);
-    assert_int_equal(graphs.launched[4], 6); /* the pass too, whatever the scale */
+    assert_int_equal(graphs.launched[4], 6); /* the pass too, with any scale */
     assert_int_equal(graphs.launched[6], 10);
     assert_int_equal(graphs.recorded[6], graphs.recorded[3]);
 
@@ -214,27 +215,27 @@ static void test_one_process_computes_the_same_bits_from_graphs(void **state)
     refused = train(&dt_strategy_ddp, true, 4, 1);
     refuses = false;
     assert_same_bits(&plain, &refused, 4);
-    assert_int_equal(refused.recorded[3], 2); /* tried once each */
+    assert_int_equal(refused.recorded[3], 2); /* each is tried once */
     assert_int_equal(refused.launched[3], 0);
 
-    dt_emulated_captures_refused = 1; /* of the pass; that of the update begins */
+    dt_emulated_captures_refused = 1; /* of the pass; the recording of the update starts */
     refused = train(&dt_strategy_ddp, true, 3, 1);
     assert_same_bits(&plain, &refused, 3);
     assert_int_equal(refused.recorded[2], 1);
     assert_int_equal(refused.launched[2], 1);
 }
 
-/* The micro-steps are of one graph, and what each drops is its own. */
+/* The micro-steps use one graph, but each has its own dropout. */
 static void test_two_micro_steps_compute_the_same_bits_from_graphs(void **state)
 {
     history plain = train(&dt_strategy_ddp, false, 3, 2);
     history graphs = train(&dt_strategy_ddp, true, 3, 2);
 
-    assert_same_bits(&plain, &graphs, 3); /* the last one's of gradients that a graph summed */
+    assert_same_bits(&plain, &graphs, 3); /* gradients of the last one, which a graph has summed */
     assert_int_equal(graphs.launched[0], 0);
-    assert_int_equal(graphs.recorded[1], 1); /* the pass, at its third */
+    assert_int_equal(graphs.recorded[1], 1); /* the pass, at its third run */
     assert_int_equal(graphs.launched[1], 2);
-    assert_int_equal(graphs.launched[2], 5); /* and the update, at its third */
+    assert_int_equal(graphs.launched[2], 5); /* and the update, at its third run */
 }
 
 static void test_fsdp_computes_the_same_bits_from_graphs_cut_at_its_units(void **state)

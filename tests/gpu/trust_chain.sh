@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
-# trust_chain.sh [DEVICE [WHAT...]]: a card trains as the CPU does: losses of one process, two ranks
-# on one card (collectives staged through the host) in every strategy, the same bits run after run,
-# a checkpoint of the card taken up by the CPU and back.
-# DEVICE is cuda:0 where it is left out; cpu tries the script. DTRUN_BIN holds dtrun-engine and its
-# libdtrun-cuda.so. WHAT is some of the names at the end. DTRUN_LOAN_QUICK=1: tiny sizes and fewer
-# runs, to try the script on emulated cards.
+# trust_chain.sh [DEVICE [WHAT...]]: checks that a card trains like the CPU: losses of one process, two ranks on one
+# card (collectives staged through the host) in every strategy, the same bits run after run, a checkpoint of the card
+# resumed on the CPU and back. The default of DEVICE is cuda:0; cpu tries the script. DTRUN_BIN has dtrun-engine and its
+# libdtrun-cuda.so. WHAT is some of the names at the end. DTRUN_LOAN_QUICK=1: tiny sizes and fewer runs, to try the
+# script on emulated cards.
 cd "$(dirname "$0")/../.."
 . tests/dist/lib.sh
 device=${1:-cuda:0}
@@ -23,7 +22,7 @@ if [ -n "${DTRUN_LOAN_QUICK:-}" ]; then
     recomputed="none full" places=pre switches=true kinds=gpt2
     common=(schedule.steps=3 evaluate.every=2 evaluate.sequences=2 batch.accumulate=1)
 fi
-# trains W NAME FIELD=VALUE...: of that size, as many steps as the last that is compared
+# trains W NAME FIELD=VALUE...: trains this size, up to the last step that is compared
 trains() {
     train "$1" "$2" "${size[@]}" schedule.steps=$last batch.sequences=$((batch / $1)) "${@:3}"
 }
@@ -36,7 +35,7 @@ same() {
 }
 trains 1 cpu "${common[@]}"
 
-# fp32: products and sums are in another order than the CPU's, 1e-5 as between strategies there.
+# fp32: products and sums have another order than on the CPU; the bound is 1e-5, as between strategies there.
 one() {
     trains 1 one "${common[@]}" "${card[@]}"
     same cpu one 1e-5
@@ -67,7 +66,7 @@ bits() {
     for world in $worlds; do
         for strategy in $strategies; do
             run=bits-$strategy-$world
-            for graphs in true again false; do # recorded, once more, and kernel by kernel
+            for graphs in true again false; do # recorded, repeated, and kernel by kernel
                 trains $world $run-$graphs "${card[@]}" batch.accumulate=2 strategy.kind=$strategy \
                     model.dropout=0.1 model.attention_dropout=0.1 precision.kind=bf16 \
                     cuda_graphs=${graphs/again/true}
@@ -81,8 +80,8 @@ bits() {
     attention_bits
 }
 
-# Heads that are wide enough for our kernels on tensor cores and cuDNN's, and nothing dropped inside; where
-# there is no cuDNN, or no card for wgmma, ours for sm_80 runs again.
+# Heads that are wide enough for dtrun's kernels on tensor cores and for cuDNN's, without dropout; without cuDNN, or
+# without a card for wgmma, dtrun's kernel for sm_80 runs again.
 attention_bits() {
     local way graphs run
     for way in mma wgmma cudnn; do
@@ -98,7 +97,7 @@ attention_bits() {
     grep -q 'forward by cuDNN' "$work/$run-true.0.err" || echo "$device, bits: without cuDNN's attention"
 }
 
-# Half of the steps on one device, half on the other, as the CPU does all of them.
+# Half of the steps on one device, half on the other, compared with the CPU for all of them.
 moves() {
     local halves=(schedule.period_steps=35 batch.accumulate=2)
     local step
@@ -113,8 +112,7 @@ moves() {
     done
 }
 
-# Half precision: both backends round each op once, at places where their fp32 sums differ; the
-# bound is the one that bf16 has against fp32.
+# Half precision: both backends round each op once, but their fp32 sums differ; the bound is that of bf16 against fp32.
 types() {
     local type
     for type in bf16 fp16; do
@@ -140,7 +138,7 @@ lengths() {
     done
 }
 
-# The ops that Llama's blocks alone have, with and without norms of queries and keys.
+# The ops that only Llama's blocks have, with and without norms of queries and keys.
 llama() {
     local norms again
     for norms in $switches; do
@@ -156,9 +154,9 @@ llama() {
     done
 }
 
-# An encoder and decoder on sentence pairs of many lengths: padded rows that attention does not see, attention over
-# the source, smoothed labels, losses masked where a sentence has ended. On wide heads in bf16 too, where a card takes
-# products of matrices.
+# An encoder and decoder on sentence pairs of many lengths: padded rows that attention does not see, attention over the
+# source, smoothed labels, losses masked after the end of a sentence. Also with wide heads in bf16, for which a card
+# uses matrix products.
 transformer() {
     local norm again model=("${pairs[@]}" "${common[@]}" schedule.steps=$last)
     [ -z "${DTRUN_LOAN_QUICK:-}" ] || model+=(batch.max_tokens=16 model.layers=1 model.embed=16 model.heads=2)
@@ -180,7 +178,7 @@ transformer() {
     same_bits card-wide-true card-wide-false $last
 }
 
-# Several documents in a sequence, which do not see each other; each of the words begins one.
+# Several documents in a sequence, which do not see each other; each of these words begins one.
 documents() {
     local kind again apart=("${common[@]}" data.cross_documents=false data.end_of_text=1)
     for kind in $kinds; do

@@ -19,7 +19,7 @@ op_case case_attention, case_attention_dropout, case_attention_some_heads, case_
 op_case case_embedding_parts, case_cross_entropy_parts, case_cross_entropy_parts_smoothed;
 /* what a product adds: cases_bias.c */
 op_case case_matmul_bias;
-/* of Llama's blocks: cases_llama.c */
+/* ops of Llama's blocks: cases_llama.c */
 op_case case_rmsnorm, case_rotary, case_rotary_normed, case_swiglu;
 /* flat fp32 buffers: cases_flat.c */
 op_case case_adamw, case_adamw_fairseq, case_adam, case_adam_fairseq, case_sgd, case_sgd_momentum,

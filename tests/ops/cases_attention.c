@@ -20,7 +20,7 @@ static const char *named(char out[48], const char *what, const dt_attention_args
     return out;
 }
 
-/* The last queries alone: the last rows of what all of them make. */
+/* The last queries alone: compares with the last rows of the result for all queries. */
 static void attention_of_last(bench *b, const dt_qkv *all, const dt_attention_args *args,
                               int64_t queries, const double *want, const double *want_lse)
 {
@@ -65,7 +65,7 @@ static void attention(bench *b, const int64_t *dim, const dt_attention_args *arg
     ref_attention_forward(want, want_lse, &value, &shape);
     bench_check(b, named(name, "out", args), &out, want);
     bench_check(b, named(name, "lse", args), &lse, want_lse);
-    if (args->p == 0) { /* else their masks are numbered otherwise */
+    if (args->p == 0) { /* else their masks are numbered differently */
         attention_of_last(b, &x, args, 1, want, want_lse);
         attention_of_last(b, &x, args, (t + 1) / 2, want, want_lse);
     }
@@ -84,14 +84,14 @@ void case_attention(bench *b, const int64_t *dim)
     attention(b, dim, &(dt_attention_args){.mask = DT_MASK_FULL}, NULL);
 }
 
-/* the same, causal alone: as long as those that are trained on */
+/* the same, only causal: as long as sequences in training */
 void case_long_attention(bench *b, const int64_t *dim)
 {
     attention(b, dim, &(dt_attention_args){.mask = DT_MASK_CAUSAL}, NULL);
 }
 
-/* Three in ten dropped: their factors, n of them, as ops.h numbers them, and a key that says so by
- * the device's clock. */
+/* Three in ten are dropped: their factors, n of them, numbered as in ops.h, and a key with this
+ * rate by the device's clock. */
 static const double *dropped(bench *b, dt_philox_key *by_clock, double p, int64_t n)
 {
     const dt_philox_key key = {.seed = 5, .step = 2, .layer = 3, .op = DT_PHILOX_DROPOUT_ATTENTION};
@@ -113,7 +113,7 @@ static const double *dropped(bench *b, dt_philox_key *by_clock, double p, int64_
     return mask;
 }
 
-/* the same, three in ten dropped */
+/* the same, with three in ten dropped */
 void case_attention_dropout(bench *b, const int64_t *dim)
 {
     dt_philox_key key;
@@ -123,7 +123,7 @@ void case_attention_dropout(bench *b, const int64_t *dim)
     attention(b, dim, &(dt_attention_args){.mask = DT_MASK_FULL, .p = 0.3, .key = &key}, mask);
 }
 
-/* the same of heads 1 .. heads of twice as many */
+/* the same for heads 1 .. heads of twice as many */
 void case_attention_some_heads(bench *b, const int64_t *dim)
 {
     int64_t batch = dim[0], t = dim[1], heads = dim[2], all = 2 * heads, each = t * t;
@@ -141,11 +141,11 @@ void case_attention_some_heads(bench *b, const int64_t *dim)
               own);
 }
 
-/* --- views: of queries and keys of their own number, and of heads of their own */
+/* --- views: of queries and keys of different numbers, and with separate heads */
 
-#define MARGIN 8 /* columns: heads stay where fast code may read them */
+#define MARGIN 8 /* columns: heads stay where fast code can read them */
 
-/* Rows of MARGIN + heads*D columns, the first of which belong to somebody else. */
+/* Rows of MARGIN + heads*D columns, the first of which belong to another tensor. */
 static operand rows_of_heads(bench *b, dt_heads *view, int64_t batch, int64_t rows, int64_t heads,
                              int64_t d)
 {
@@ -155,7 +155,7 @@ static operand rows_of_heads(bench *b, dt_heads *view, int64_t batch, int64_t ro
     return x;
 }
 
-/* The columns that are somebody else's, as they were. */
+/* The other tensor's columns must be unchanged. */
 static void keep_margins(double *want, const operand *x)
 {
     int64_t columns = x->tensor.dim[2], n = dt_tensor_elems(&x->tensor);
@@ -164,7 +164,7 @@ static void keep_margins(double *want, const operand *x)
         memcpy(want + i, x->value + i, MARGIN * sizeof(double));
 }
 
-/* q, k and v behind their margins. */
+/* q, k and v after their margins. */
 static ref_qkv behind_margins(double *q, double *k, double *v, const operand of[3])
 {
     return (ref_qkv){q + MARGIN, k + MARGIN, v + MARGIN, of[0].tensor.dim[2], of[1].tensor.dim[2]};
@@ -229,7 +229,7 @@ static void views(bench *b, const ref_attention *shape, const dt_attention_args 
     check_gradients(b, &x, value, &out, &lse, args, shape);
 }
 
-/* (B,K): one place of seven starts a segment. */
+/* (B,K): one position in seven starts a segment. */
 static dt_tensor segments(bench *b, int64_t batch, int64_t keys)
 {
     dt_tensor starts = bench_tokens(b, 0, 7, batch, keys);

@@ -7,7 +7,7 @@
 #include "tests/ops/cases.h"
 #include "tests/ops/reference.h"
 
-/* x from element `skip` on. */
+/* Returns x from element `skip` on. */
 static dt_tensor from(const dt_tensor *x, int64_t skip, int64_t elems)
 {
     unsigned char *data = x->data;
@@ -15,8 +15,8 @@ static dt_tensor from(const dt_tensor *x, int64_t skip, int64_t elems)
     return dt_tensor_1d(data + (size_t)skip * dt_dtype_bytes(x->dtype), x->dtype, elems);
 }
 
-/* N I O: products alike but for where the bias begins, the best place first (what was chosen for
- * one may not do for the next), and one whose y is wider than the bias. */
+/* N I O: products that differ only in the start of the bias, the best alignment first (an algorithm
+ * chosen for one may not work for the next), and one whose y is wider than the bias. */
 void case_matmul_bias(bench *b, const int64_t *dim)
 {
     const int64_t begins[] = {0, 4, 1};

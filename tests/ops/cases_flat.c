@@ -43,7 +43,7 @@ static void optimizer(bench *b, int64_t n, dt_optimizer_options options)
     bench_check(b, "copy", &copy, param.value);
 }
 
-/* elements; an epsilon that is large enough for its place to show */
+/* elements; an epsilon large enough for its place in the formula to show */
 static const dt_optimizer_options adam_options = {.beta1 = 0.9, .beta2 = 0.99, .eps = 1e-2};
 
 void case_adamw(bench *b, const int64_t *dim)
@@ -165,7 +165,7 @@ static dt_tensor from_second(const dt_tensor *x)
     return dt_tensor_1d(data + dt_dtype_bytes(x->dtype), x->dtype, dt_tensor_elems(x) - 1);
 }
 
-/* elements: of tensors that begin where no vector does, as parts of a unit may */
+/* elements: of tensors that begin unaligned, as parts of a unit may */
 void case_views(bench *b, const int64_t *dim)
 {
     int64_t n = dim[0];

@@ -11,7 +11,7 @@
 
 #define EPS 1e-5
 
-/* y = x rstd w over c; returns rstd. */
+/* Computes y = x rstd w over c; returns rstd. */
 static double norm(double *y, const double *x, const double *w, int64_t c)
 {
     double squares = 0, rstd;
@@ -24,7 +24,7 @@ static double norm(double *y, const double *x, const double *w, int64_t c)
     return rstd;
 }
 
-/* dx += its gradient, dw += . */
+/* Adds the gradients: dx += ..., dw += ... */
 static void norm_backward(double *dx, double *dw, const double *dy, const double *x,
                           const double *w, double rstd, int64_t c)
 {
@@ -66,7 +66,7 @@ void case_rmsnorm(bench *b, const int64_t *dim)
     bench_check(b, "dw", &dw.tensor, dw.value);
 }
 
-/* A head turned by row t's angles; sign -1: back. y may be z. */
+/* Rotates a head by row t's angles; sign -1: back. y may be z. */
 static void turn(double *y, const double *z, const double *angles, double sign, int64_t d)
 {
     for (int64_t i = 0; i < d / 2; i++) {
@@ -77,7 +77,7 @@ static void turn(double *y, const double *z, const double *angles, double sign, 
     }
 }
 
-/* B T H D: of the last heads of rows of (H+1) D + 3 columns, into the first of others. */
+/* B T H D: from the last heads of rows of (H+1) D + 3 columns, into the first heads of others. */
 static void rotary(bench *b, const int64_t *dim, bool normed)
 {
     int64_t batch = dim[0], t = dim[1], heads = dim[2], d = dim[3], n = batch * t;
@@ -141,7 +141,7 @@ void case_rotary_normed(bench *b, const int64_t *dim)
     rotary(b, dim, true);
 }
 
-/* N F; every value of a is far out on either side where F is odd */
+/* N F; if F is odd, every value of a is far out on either side */
 void case_swiglu(bench *b, const int64_t *dim)
 {
     int64_t n = dim[0], f = dim[1];

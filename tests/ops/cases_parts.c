@@ -11,7 +11,7 @@
 
 #define RANKS 3
 
-/* The part of rank r, of `rows` rows or columns, in a vocabulary of `vocab`. */
+/* Returns the part of rank r, of `rows` rows or columns, in a vocabulary of `vocab`. */
 static dt_vocab_part part_of(int64_t r, int64_t rows, int64_t vocab)
 {
     int64_t left = vocab - r * rows;
@@ -63,7 +63,7 @@ void case_embedding_parts(bench *b, const int64_t *dim)
     bench_check(b, "dwte", &dwte.tensor, dwte.value);
 }
 
-/* Columns of rank r of x (N, RANKS * columns). */
+/* Returns the columns of rank r of x (N, RANKS * columns). */
 static void columns_of(double *out, const double *x, int64_t n, int64_t columns, int64_t r)
 {
     for (int64_t i = 0; i < n; i++)
@@ -94,7 +94,7 @@ static void cross_entropy_parts(bench *b, const int64_t *dim, double smoothing)
         logits[r] = bench_random(b, b->act, 8.0, n, columns, 0);
         for (int64_t i = 0; i < n * columns; i++) {
             if (i % columns >= part.count)
-                bench_put(&logits[r].tensor, i, 1e4); /* would win if it were counted */
+                bench_put(&logits[r].tensor, i, 1e4); /* would be the maximum if it were counted */
             whole[(i / columns * RANKS + r) * columns + i % columns] = logits[r].value[i];
         }
         bench_ok(b->device.ops->cross_entropy_part(&b->device, &own, &logits[r].tensor, &targets,

@@ -41,7 +41,7 @@ void case_matmul(bench *b, const int64_t *dim)
     bench_check(b, "dbias", &dbias.tensor, dbias.value);
 }
 
-/* N I O, where the backend has it: pre = x w^T + bias, y = gelu(pre); dpre = (dy v) gelu'(pre), v
+/* N I O, if the backend has it: pre = x w^T + bias, y = gelu(pre); dpre = (dy v) gelu'(pre), v
  * (I,O)
  */
 void case_matmul_gelu(bench *b, const int64_t *dim)
@@ -77,7 +77,7 @@ void case_matmul_gelu(bench *b, const int64_t *dim)
     bench_check(b, "dpre", &dpre, want);
 }
 
-/* N I O, where the backend has it: y = a + x w^T + bias, and without the bias */
+/* N I O, if the backend has it: y = a + x w^T + bias, and without the bias */
 void case_matmul_residual(bench *b, const int64_t *dim)
 {
     int64_t n = dim[0], i = dim[1], o = dim[2];
@@ -103,7 +103,8 @@ void case_matmul_residual(bench *b, const int64_t *dim)
     }
 }
 
-/* N Vp V; about one target in four is not counted, and padded logits would win if they were */
+/* N Vp V; about one target in four is not counted, and padded logits would be the maximum if they
+ * counted */
 static void cross_entropy(bench *b, const int64_t *dim, double smoothing)
 {
     int64_t n = dim[0], padded = dim[1], vocab = dim[2];
@@ -134,7 +135,7 @@ static void cross_entropy(bench *b, const int64_t *dim, double smoothing)
     bench_check(b, "dlogits", &logits.tensor, want_d);
 }
 
-/* with and without label smoothing, which the backward pass alone has */
+/* with and without label smoothing, which only the backward pass has */
 void case_cross_entropy(bench *b, const int64_t *dim)
 {
     cross_entropy(b, dim, 0);

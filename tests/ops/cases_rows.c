@@ -44,7 +44,7 @@ void case_embedding(bench *b, const int64_t *dim)
     embedding(b, dim, 1.0, true);
 }
 
-/* the same, scaled by the root of C, and no gradient for the positions */
+/* the same, scaled by the root of C, and without a gradient for the positions */
 void case_embedding_fixed_places(bench *b, const int64_t *dim)
 {
     embedding(b, dim, sqrt((double)dim[2]), false);
@@ -67,7 +67,7 @@ void case_embedding_no_places(bench *b, const int64_t *dim)
     bench_check(b, "out", &out, want);
 }
 
-/* B T; every id is padding as often as not, the first row nothing else */
+/* B T; about half of the ids are padding, and all of the first row */
 void case_row_lengths(bench *b, const int64_t *dim)
 {
     int64_t rows = dim[0], columns = dim[1];
@@ -214,7 +214,7 @@ void case_squared_error(bench *b, const int64_t *dim)
     bench_check(b, "dy", &y.tensor, gradient);
 }
 
-/* elements, percent dropped; a clock says what time it is, whatever the key thinks */
+/* elements, percent dropped; a clock gives the time, whatever the key says */
 void case_dropout(bench *b, const int64_t *dim)
 {
     int64_t n = dim[0], kept = 0;

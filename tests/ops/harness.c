@@ -14,7 +14,7 @@
 
 #define MEMORY_BYTES   ((size_t)32 << 20)
 #define PAGE_BYTES     ((size_t)4096)
-#define HALF_GRAIN_F16 0x1p-25 /* half of the smallest number that the type holds */
+#define HALF_GRAIN_F16 0x1p-25 /* half of the smallest number of the type */
 
 static void protect(bench *b, size_t at, size_t bytes, int protection)
 {
@@ -110,7 +110,7 @@ static float from_bf16(uint16_t half)
     return value;
 }
 
-/* IEEE 754 binary16 by its definition; value is infinite or below 65536. */
+/* Converts by the definition of IEEE 754 binary16; value is infinite or below 65536. */
 static uint16_t to_f16(double value)
 {
     int exponent;

@@ -115,11 +115,11 @@ ref_attention ref_self_attention(int64_t b, int64_t t, int64_t heads, int64_t d,
     return (ref_attention){b, t, t, heads, heads, d, causal, NULL, mask, NULL};
 }
 
-/* One query of one head: where it stands, and what it sees. */
+/* One query of one head: its position, and the keys that it sees. */
 typedef struct query {
-    int64_t q, out;      /* elements at which its row, and its row of out, begin */
-    int64_t key, stride; /* the same of key 0 and value 0; from one to the next */
-    int64_t begin, end;  /* of the keys that it sees */
+    int64_t q, out;      /* offsets of its row, and of its row of out */
+    int64_t key, stride; /* offsets of key 0 and value 0; distance to the next */
+    int64_t begin, end;  /* range of the keys that it sees */
     int64_t task;        /* (b*H + h)*Q + query */
 } query;
 
@@ -154,7 +154,7 @@ static void add(double *out, double factor, const double *x, int64_t n)
         out[i] += factor * x[i];
 }
 
-/* p[begin..end]: the probabilities of a query; returns its log-sum-exp. */
+/* Computes p[begin..end], the probabilities of a query; returns its log-sum-exp. */
 static double probabilities(double *p, const ref_qkv *x, const ref_attention *a, const query *i)
 {
     double max = -INFINITY, sum = 0.0;
@@ -170,7 +170,7 @@ static double probabilities(double *p, const ref_qkv *x, const ref_attention *a,
     return max + log(sum);
 }
 
-/* The factor of the query's probability for key j. */
+/* Returns the factor of the query's probability for key j. */
 static double kept(const ref_attention *a, const query *i, int64_t j)
 {
     return a->mask != NULL ? a->mask[i->task * a->keys + j] : 1.0;
@@ -226,7 +226,7 @@ void ref_attention_backward(const ref_qkv *dx, const double *dout, const ref_qkv
     free(dp);
 }
 
-/* (1 + tanh(u)) / 2, which would cancel to nothing for a large negative u */
+/* (1 + tanh(u)) / 2, which would cancel to 0 for a large negative u */
 static double half_one_plus_tanh(double u)
 {
     return 1.0 / (1.0 + exp(-2.0 * u));

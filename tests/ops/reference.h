@@ -1,7 +1,7 @@
-/* reference: every op in double precision, as plainly as its formula reads.
+/* reference: every op in double precision, written like its formula.
  *
  * Names, shapes and formulas as in engine/ops/ops.h; parameter gradients accumulate there and
- * here. Backward passes recompute what the ops keep (mean, rstd, lse).
+ * here. Backward passes recompute the values that the ops keep (mean, rstd, lse).
  */
 #ifndef DT_TESTS_OPS_REFERENCE_H
 #define DT_TESTS_OPS_REFERENCE_H
@@ -29,18 +29,18 @@ void ref_matmul_backward(double *dx, double *dw, double *dbias, const double *dy
 typedef struct ref_attention {
     int64_t b, queries, keys, heads, groups, d;
     bool causal;
-    const int32_t *starts;  /* (B,K): the first key that each place sees, where causal; or NULL */
+    const int32_t *starts;  /* (B,K): the first key that each position sees, if causal; or NULL */
     const double *mask;     /* (B,H,Q,K): factors of the probabilities; or NULL for no dropout */
-    const int32_t *lengths; /* (B): keys that a sequence's queries see, where not causal; or NULL */
+    const int32_t *lengths; /* (B): keys that a sequence's queries see, if not causal; or NULL */
 } ref_attention;
 
-/* q (B,Q,H,D), k and v (B,K,G,D): rows of heads that are so many numbers apart. */
+/* q (B,Q,H,D), k and v (B,K,G,D): rows of heads that are this many numbers apart. */
 typedef struct ref_qkv {
     double *q, *k, *v;
     int64_t q_row, kv_row;
 } ref_qkv;
 
-/* Of one tensor (B,T,3C), as many queries as keys, as many groups as heads. */
+/* Packed in one tensor (B,T,3C): as many queries as keys, as many groups as heads. */
 ref_qkv ref_packed(double *qkv, const ref_attention *a);
 ref_attention ref_self_attention(int64_t b, int64_t t, int64_t heads, int64_t d, bool causal,
                                  const double *mask);
@@ -59,7 +59,7 @@ void ref_cross_entropy(double *losses, double *dlogits, const double *logits,
                        const int32_t *targets, int64_t n, int64_t padded, int64_t vocab,
                        double scale, double smoothing);
 
-/* m, v: NULL where the kind has none. */
+/* m, v: NULL if the optimizer has none. */
 void ref_optimizer(double *param, double *m, double *v, const double *grad, int64_t n,
                    const dt_optimizer_args *args);
 

@@ -1,7 +1,7 @@
 /* Every op of a backend, forward and backward, against double precision, on awkward shapes.
  *
- *     test_ops [PATTERN...]    those alone whose names match one ('attention_in_bf16*'); attention_at_1024
- *                              takes long, and runs where it is asked for
+ *     test_ops [PATTERN...]    only the tests whose names match one ('attention_in_bf16*');
+ *                              attention_at_1024 takes long, and runs only if requested
  */
 #include <fnmatch.h>
 #include <setjmp.h>
@@ -19,7 +19,7 @@
 
 #define SHAPES_MAX 10
 
-/* The largest error that is let through, and why no smaller one can be asked for. */
+/* The largest error that is allowed, and why a smaller bound is not possible. */
 typedef struct row {
     const char *op;
     op_case *run;
@@ -402,7 +402,7 @@ static void test_op_equals_double_precision_and_repeats(void **state)
     bench_close(&b);
 }
 
-/* All but those that are several others in one. */
+/* All except those that run several others. */
 static void test_table_has_every_op(void **state)
 {
     bench b;
@@ -413,7 +413,7 @@ static void test_table_has_every_op(void **state)
     bench_close(&b);
 }
 
-/* The last test: those before it have called whatever the backend has. */
+/* The last test: the tests before it have called everything that the backend has. */
 static void test_every_op_was_driven(void **state)
 {
     const watched_op *called = watched_ops;
@@ -428,9 +428,9 @@ static void test_every_op_was_driven(void **state)
     bench_close(&b);
 }
 
-/* Arguments are patterns of names: only those ("attention*"), or all but those
- * ("!attention*_in_bf16*"), the last that fits counts; without any that asks, every op of the table
- * must have been called. */
+/* Arguments are patterns of names: only these ("attention*"), or all except these
+ * ("!attention*_in_bf16*"); the last match counts. Without a positive pattern, every op of the
+ * table must have been called. */
 static bool asks(char **patterns)
 {
     for (; *patterns != NULL; patterns++)
@@ -467,7 +467,7 @@ int main(int argc, char **argv)
         printf("skipped: %s\n", err.message);
         return 77;
     }
-    threads = strcmp(device.name, "cpu") == 0; /* what other devices do has no use for them */
+    threads = strcmp(device.name, "cpu") == 0; /* the work of other devices does not use them */
     dt_device_close(&device);
     for (size_t i = 0; i < VARIANTS; i++) {
         variant *v = &variants[i];
@@ -477,9 +477,10 @@ int main(int argc, char **argv)
         v->threads = i % 6 < 3 ? 1 : 2;
         if (v->threads > 1 && !threads)
             continue;
-        if (v->row->run == case_long_attention && !asked) /* only where a pattern asks for it */
+        if (v->row->run == case_long_attention && !asked) /* only if a pattern requests it */
             continue;
-        if (v->row->run == case_sums && v->act != DT_F32) /* of fp32, whatever activations are */
+        if (v->row->run == case_sums &&
+            v->act != DT_F32) /* in fp32, whatever the type of activations */
             continue;
         snprintf(v->name, sizeof v->name, "%s_in_%s_with_%d_threads", v->row->op,
                  bench_type_name(v->act), v->threads);
@@ -493,7 +494,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "no test has a name like '%s'\n", argv[1]);
         return 2;
     }
-    if (!asked) /* one op alone drives no other */
+    if (!asked) /* one op alone calls no other */
         tests[count++] = (struct CMUnitTest)cmocka_unit_test(test_every_op_was_driven);
     return _cmocka_run_group_tests("ops", tests, count, NULL, NULL);
 }

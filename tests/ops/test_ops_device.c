@@ -75,12 +75,12 @@ static void test_arena_hands_out_aligned_pieces_up_to_its_capacity(void **state)
     assert_int_equal(dt_device_arena_open(&arena, &device, 64 + 64 + 10, &err), DT_OK);
     first = dt_device_arena_take(&arena, 1);
     second = dt_device_arena_take(&arena, 64);
-    last = dt_device_arena_take(&arena, 10); /* need not fill its line */
+    last = dt_device_arena_take(&arena, 10); /* its size need not be a multiple of a line */
     assert_int_equal(second - first, 64);
     assert_int_equal(last - second, 64);
     assert_int_equal((uintptr_t)first % 64, 0);
     dt_device_arena_close(&arena);
-    dt_device_arena_close(&arena); /* a closed one is a zeroed one */
+    dt_device_arena_close(&arena); /* a closed device is zeroed */
     dt_device_close(&device);
 }
 

@@ -1,4 +1,4 @@
-/* Philox4x32-10 against the answers published with Random123 (Salmon et al. 2011). */
+/* Philox4x32-10 compared with the values published with Random123 (Salmon et al. 2011). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,8 +20,8 @@ static const struct {
      {0xd16cfe09u, 0x94fdccebu, 0x5001e420u, 0x24126ea1u}},
 };
 
-/* The counter's words are made of the key's fields (philox.h): taken apart, any counter can be
- * asked for. */
+/* The counter's words are made of the key's fields (philox.h): with the fields, any counter can be
+ * requested. */
 static dt_philox_block draw_raw(const uint32_t *counter, const uint32_t *key_words)
 {
     const dt_philox_key key = {.seed = (uint64_t)key_words[1] << 32 | key_words[0],

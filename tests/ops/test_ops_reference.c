@@ -1,4 +1,4 @@
-/* The references' backward passes against finite differences of their forward passes. */
+/* The references' backward passes compared with finite differences of their forward passes. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 #include "tests/ops/reference.h"
 
 #define STEP  1e-5
-#define BOUND 1e-8 /* of a central difference: STEP^2 times a third derivative of order 1 */
+#define BOUND 1e-8 /* error of a central difference: STEP^2 times a third derivative of order 1 */
 
 /* A function of one flat input; the scalar is a fixed mix of its outputs. */
 typedef double scalar_of(const double *x);
@@ -137,7 +137,7 @@ static void assert_attention_gradient(void)
     }
 }
 
-/* Two queries of four heads against five keys of two: all of it in one array. */
+/* Two queries of four heads with five keys of two heads: all in one array. */
 enum { GR_Q = 2 * 2 * 12, GR_K = 2 * 5 * 6, GR_ALL = GR_Q + 2 * GR_K };
 
 static const ref_attention gr_shape = {2, 2, 5, 4, 2, 3, true, NULL, NULL, NULL};

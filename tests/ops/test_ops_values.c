@@ -1,4 +1,5 @@
-/* Values at the edges: rounding and overflow of the types of 16 bits, and what is not finite. */
+/* Values at the edges: rounding and overflow of the types of 16 bits, and values that are not
+ * finite. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +11,7 @@
 
 #include "tests/ops/harness.h"
 
-#define VECTOR 37 /* of each value: whole vectors of every instruction set, and a rest */
+#define VECTOR 37 /* copies of each value: whole vectors of every instruction set, and a rest */
 
 typedef struct pair {
     uint32_t from; /* bits of an fp32 */
@@ -61,9 +62,9 @@ static void test_cast_to_fp16_rounds_to_nearest_even(void **state)
     static const pair pairs[] = {
         {0x3f800000u, 0x3c00},                        /* 1 */
         {0x3f800fffu, 0x3c00},                        /* below the middle of 1 and the next */
-        {0x3f801000u, 0x3c00},                        /* the middle: to the even one */
+        {0x3f801000u, 0x3c00},                        /* the middle: rounds to the even one */
         {0x3f801001u, 0x3c01},                        /* above */
-        {0x3f803000u, 0x3c02},                        /* the next middle, the even one is above */
+        {0x3f803000u, 0x3c02},                        /* the next middle: the even one is above */
         {0xbf803000u, 0xbc02}, {0x3fffffffu, 0x4000}, /* carries into the exponent */
         {0x80000000u, 0x8000},                        /* -0 */
     };
@@ -74,12 +75,12 @@ static void test_cast_to_fp16_rounds_to_nearest_even(void **state)
 static void test_cast_to_fp16_keeps_subnormal_numbers(void **state)
 {
     static const pair pairs[] = {
-        {0x38800000u, 0x0400},                        /* 2^-14, the smallest normal one */
-        {0x387fffffu, 0x0400},                        /* just below rounds up to it */
-        {0x38000000u, 0x0200},                        /* 2^-15 */
-        {0x33800000u, 0x0001},                        /* 2^-24, the smallest of all */
-        {0x33000000u, 0x0000},                        /* 2^-25: the middle, to the even one */
-        {0x33000001u, 0x0001}, {0x33c00000u, 0x0002}, /* 1.5 times 2^-24: to the even one */
+        {0x38800000u, 0x0400}, /* 2^-14, the smallest normal one */
+        {0x387fffffu, 0x0400}, /* just below rounds up to it */
+        {0x38000000u, 0x0200}, /* 2^-15 */
+        {0x33800000u, 0x0001}, /* 2^-24, the smallest of all */
+        {0x33000000u, 0x0000}, /* 2^-25: the middle, rounds to the even one */
+        {0x33000001u, 0x0001}, {0x33c00000u, 0x0002}, /* 1.5 times 2^-24: rounds to the even one */
         {0xb3c00000u, 0x8002}, {0x00000001u, 0x0000}, {0x80000001u, 0x8000},
     };
 
@@ -94,13 +95,13 @@ static void test_cast_to_fp16_overflows_to_infinity(void **state)
         {0x477ff000u, 0x7c00}, /* 65520 rounds up: infinite */
         {0xc77ff000u, 0xfc00}, {0x47800000u, 0x7c00}, {0x7f7fffffu, 0x7c00},
         {0x7f800000u, 0x7c00}, {0xff800000u, 0xfc00}, {0x7fc00000u, 0x7e00},
-        {0x7f802000u, 0x7e01}, {0xffc02000u, 0xfe01}, /* a NaN stays one */
+        {0x7f802000u, 0x7e01}, {0xffc02000u, 0xfe01}, /* a NaN stays a NaN */
     };
 
     assert_casts(DT_F16, pairs, sizeof pairs / sizeof pairs[0]);
 }
 
-/* All numbers of the type: to fp32 and back; the harness says what each is. */
+/* Converts all numbers of the type to fp32 and back; the harness has their values. */
 static void test_every_fp16_goes_to_fp32_and_back(void **state)
 {
     enum { ALL = 1 << 16 };
@@ -226,7 +227,7 @@ static void test_a_row_of_a_product_has_the_bits_that_it_has_alone(void **state)
         }
 }
 
-/* Wherever it stands, and whatever else is there. */
+/* The same result at any position, with any neighbours. */
 static void test_sum_of_squares_of_what_is_not_finite_is_not_finite(void **state)
 {
     static const uint32_t bad[] = {0x7f800000u, 0xff800000u, 0x7fc00000u, 0xffc00000u};
@@ -305,8 +306,7 @@ static void test_token_outside_the_vocabulary_is_refused(void **state)
     bench_close(&b);
 }
 
-/* The bounds of engine/ops/cpu/math_int.h: below 0 the tail itself, not what rounding left of it.
- */
+/* The bounds of engine/ops/cpu/math_int.h: below 0 the tail itself, without cancellation. */
 static void test_gelu_keeps_its_digits_in_the_tail(void **state)
 {
     enum { PLACES = 26001 };

@@ -10,7 +10,7 @@ enum index {
 #define NAMED(op) {#op, 0, 0},
 watched_op watched_ops[DT_OPS_COUNT] = {DT_OPS(NAMED)};
 
-/* The watched op of a member of dt_ops, whatever its arguments. */
+/* The watched op of a member of dt_ops, with any arguments. */
 template <index OP, typename... Args> struct watched {
     static dt_status (*real)(Args...);
 

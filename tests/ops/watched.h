@@ -21,7 +21,7 @@ typedef struct watched_op {
 
 extern watched_op watched_ops[DT_OPS_COUNT]; /* in the order of the list */
 
-/* `real` stays in use; what it leaves NULL stays so. The table is the same in every call. */
+/* `real` stays in use; members that are NULL stay NULL. Every call returns the same table. */
 const dt_ops *watched_table(const dt_ops *real);
 
 #ifdef __cplusplus

@@ -98,8 +98,8 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
     return CUBLAS_STATUS_SUCCESS;
 }
 
-/* As the library, it has no kernel for every wish: here none with an epilogue for an odd m, and
- * none for a bias that is not of D's type. */
+/* Like the library, it lacks kernels: here with an epilogue for an odd m, and for a bias of another
+ * type than D. */
 static bool has_kernel(cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t d)
 {
     bool adds = desc->epilogue == CUBLASLT_EPILOGUE_BIAS ||
@@ -110,17 +110,17 @@ static bool has_kernel(cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t d)
     return desc->epilogue <= CUBLASLT_EPILOGUE_BIAS || d->rows % 2 == 0;
 }
 
-#define BREAKS 9 /* the number of an algorithm that is named, and fails when it is run */
+#define BREAKS 9 /* number of an algorithm that is listed, but fails when it is run */
 
-/* And it names some that it cannot run: first everywhere; no others with an epilogue where m is twice an
- * odd number, nor with working memory where n is a multiple of three. */
+/* It also lists algorithms that it cannot run: always the first one; all of them with an epilogue
+ * if m is twice an odd number, and with working memory if n is a multiple of three. */
 static bool all_break(cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t d, size_t workspace)
 {
     return (desc->epilogue > CUBLASLT_EPILOGUE_BIAS && d->rows % 4 == 2) ||
            (workspace > 0 && d->cols % 3 == 0);
 }
 
-/* Kernels read at most 16 bytes at once: a larger alignment makes no difference to them. */
+/* Kernels read at most 16 bytes at once: a larger alignment makes no difference. */
 static uint32_t alignment(const void *pointer)
 {
     uint32_t bytes = 16;
@@ -184,7 +184,7 @@ static double gelu_slope(double x)
     return g + x * g * (1.0 - g) * 2.0 * sqrt(2.0 / M_PI) * (1.0 + 3.0 * 0.044715 * x * x);
 }
 
-/* sum[j] := sums over k of B. */
+/* Sets sum[j] to the sums over k of B. */
 static void sum_b(float *sums, const void *b, const dt_emulated_layout &lb, bool tb, uint64_t n,
                   uint64_t k)
 {
@@ -198,7 +198,7 @@ static void sum_b(float *sums, const void *b, const dt_emulated_layout &lb, bool
     }
 }
 
-/* D (m,n) = epilogue(A B + beta C). */
+/* Computes D (m,n) = epilogue(A B + beta C). */
 static void multiply(const dt_emulated_desc &desc, const void *a, const dt_emulated_layout &la,
                      const void *b, const dt_emulated_layout &lb, float keep, const void *c,
                      void *d, const dt_emulated_layout &ld)

@@ -58,13 +58,13 @@ typedef struct dt_emulated_layout {
     int64_t leading;
 } * cublasLtMatrixLayout_t;
 typedef struct dt_emulated_handle *cublasLtHandle_t;
-/* What the pointers of A, B, C, D, bias and aux are multiples of. */
+/* Alignments of A, B, C, D, bias and aux. */
 enum { DT_EMULATED_POINTERS = 6 };
 typedef struct dt_emulated_preference {
     uint32_t aligned[4];
     size_t workspace;
 } * cublasLtMatmulPreference_t;
-/* Good for pointers that are aligned as those that it was found for, or better. */
+/* Valid for pointers with at least the alignment that it was found for. */
 typedef struct cublasLtMatmulAlgo_t {
     uint32_t number, aligned[DT_EMULATED_POINTERS];
 } cublasLtMatmulAlgo_t;

@@ -1,4 +1,4 @@
-/* emulated fp16, through the compiler's own. */
+/* emulated fp16, with the compiler's type. */
 #ifndef DT_EMULATED_CUDA_FP16_H
 #define DT_EMULATED_CUDA_FP16_H
 

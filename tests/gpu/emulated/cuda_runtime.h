@@ -1,18 +1,18 @@
 /* emulated CUDA: enough of the programming model to run this project's kernels on a CPU, thread by
  * thread, where there is no card. It checks arithmetic, indices and barriers, never speed.
  *
- * A block's threads are fibers that are taken in turn; one runs until it meets a barrier of its
- * warp or block, or ends. Blocks run one after the other, each launch to its end. A barrier waits
+ * A block's threads are fibers that run in turn; each runs until it reaches a barrier of its warp
+ * or block, or ends. Blocks run one after the other, each launch to its end. A barrier waits
  * for the threads that are still there, as the hardware's does. Launches that a card would refuse
- * abort, as do barriers that not all threads meet at, shuffles of lanes that are gone, accesses of
- * two threads that nothing orders (races.cc), shared memory that was not asked for, addresses that
- * are not aligned as an instruction wants, and what a copy is still to write. Not modelled:
+ * abort. So do barriers that not all threads reach, shuffles of lanes that have ended, unordered
+ * accesses of two threads (races.cc), shared memory that was not requested, addresses without the
+ * alignment of an instruction, and reads of data that a copy has not written yet. Not modelled:
  * registers, clocks.
  *
- * Streams are as late as they may be: what they are given is done when somebody waits for it and
- * not before, so that whoever forgets to wait finds nothing (streams.cc). Memory of the cards lies
- * where the host may not look outside of kernels and copies: it faults, as on a card (memory.cc).
- * Two cards; a stream must belong to the one that the thread has turned to.
+ * Streams are as late as possible: their work is done when a caller waits for it, not before, so
+ * that a missing wait finds no result (streams.cc). The host may not access the cards' memory
+ * outside of kernels and copies: it faults, as with a card (memory.cc). There are two cards; a
+ * stream must belong to the current one of the thread.
  */
 #ifndef DT_EMULATED_CUDA_RUNTIME_H
 #define DT_EMULATED_CUDA_RUNTIME_H
@@ -51,7 +51,7 @@ struct dt_emulated_place {
     unsigned char *dynamic_shared;
 };
 
-extern dt_emulated_place dt_emulated; /* of the thread that runs */
+extern dt_emulated_place dt_emulated; /* indices of the running thread */
 
 #define threadIdx (dt_emulated.thread)
 #define blockIdx  (dt_emulated.block)
@@ -60,23 +60,23 @@ extern dt_emulated_place dt_emulated; /* of the thread that runs */
 
 void dt_emulated_launch(dim3 grid, dim3 block, size_t shared_bytes,
                         struct dt_emulated_stream *stream, std::function<void()> body);
-/* All threads that have not ended must come to the same barrier: that of the same line. */
+/* All threads that have not ended must reach the same barrier: that of the same line. */
 void dt_emulated_block_barrier(int line);
-/* All lanes of `mask`, which is all of them. */
+/* All lanes of `mask`, which must be all lanes. */
 void dt_emulated_warp_barrier(unsigned mask, int line);
-/* Puts `mine` down, waits for the other lanes, and gives what all 32 have put down, 64 bytes
- * apart; until the next call. */
+/* Stores `mine`, waits for the other lanes, and returns the values of all 32, 64 bytes apart; valid
+ * until the next call. */
 const unsigned char *dt_emulated_exchange_all(const void *mine, size_t bytes, unsigned mask,
                                               int line);
 
-/* Of this thread: 16 bytes that are copied when somebody waits for them, and not before. */
+/* Registers 16 bytes of this thread that are copied when a thread waits for them, not before. */
 void dt_emulated_copy_16(void *shared, const void *from, bool inside);
 void dt_emulated_copy_commit(void);
 void dt_emulated_copy_wait(size_t left);
-/* A row of 16 bytes in shared memory that a lane names for ldmatrix. */
+/* Row of 16 bytes in shared memory whose address a lane gives to ldmatrix. */
 void dt_emulated_matrix_row(const void *row);
 
-/* Arguments are those of the moment of the launch. */
+/* Arguments are evaluated at the launch. */
 template <typename K, typename... A>
 static inline void dt_emulated_call(dim3 grid, dim3 block, size_t shared_bytes,
                                     struct dt_emulated_stream *stream, K kernel, A... args)
@@ -170,7 +170,7 @@ typedef struct cudaDeviceProp {
     int multiProcessorCount, major, minor, pciDomainID, pciBusID, pciDeviceID;
 } cudaDeviceProp;
 
-/* What a library call on a stream does, when its turn has come. */
+/* Work of a library call on a stream, done when its turn comes. */
 void dt_emulated_enqueue(cudaStream_t stream, std::function<void()> work);
 
 cudaError_t cudaSetDevice(int device);
@@ -182,7 +182,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int device);
 cudaError_t cudaGetLastError(void);
 const char *cudaGetErrorString(cudaError_t error);
 const char *cudaGetErrorName(cudaError_t error);
-/* Holds for the next launch. */
+/* Counts for the next launch. */
 cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute which, int bytes);
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags);
@@ -198,8 +198,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float *out, cudaEvent_t from, cudaEvent_t to);
 
-/* A stream that is captured keeps what it is given, until it is launched as often as one likes.
- * Waiting for it, and taking or freeing memory meanwhile, spoils the capture as on a card. */
+/* A captured stream keeps its work, which can be launched any number of times. Waiting for it, or
+ * allocating or freeing memory meanwhile, invalidates the capture as on a card. */
 typedef struct dt_emulated_graph *cudaGraph_t;
 typedef struct dt_emulated_graph *cudaGraphExec_t;
 typedef struct dt_emulated_node *cudaGraphNode_t;

@@ -1,4 +1,4 @@
-/* The fibers behind the emulated cuda_runtime.h. */
+/* Implements the fibers of the emulated cuda_runtime.h. */
 #include <limits.h>
 #include <setjmp.h>
 #include <sys/mman.h>
@@ -12,10 +12,9 @@
 #include "hopper.h"
 
 #define STACK_BYTES    ((size_t)256 << 10)
-#define SHARED_UNASKED ((size_t)48 << 10) /* more must be asked for */
-#define SHARED_MOST \
-    ((size_t)99 << 10) /* of sm_86 and sm_89, the least of those that we build for */
-#define SHARED_HOPPER ((size_t)227 << 10)
+#define SHARED_UNASKED ((size_t)48 << 10) /* more must be requested */
+#define SHARED_MOST    ((size_t)99 << 10) /* of sm_86 and sm_89, the least of all targets */
+#define SHARED_HOPPER  ((size_t)227 << 10)
 
 #define WINDOW_BYTES ((size_t)228 << 10) /* in pages */
 #define WINDOW_ALIGN ((size_t)256 << 10)
@@ -35,21 +34,21 @@ struct copy {
     bool inside;
 };
 
-/* A fiber begins by its context and is then left and entered by jumps, which cost no system call.
- * It serves one thread after the other, of all blocks. */
+/* A fiber starts with its context, and is then left and entered by jumps, which need no system
+ * call. It runs one thread after the other, of all blocks. */
 struct fiber {
     bool begun;
     ucontext_t first;
     jmp_buf place;
     std::unique_ptr<char[]> stack;
     waiting state;
-    int line;                /* of the barrier */
-    unsigned mask;           /* of a warp's barrier */
-    bool orders;             /* it orders memory as well */
-    unsigned exchanges;      /* so far: two sets of slots in turn */
-    std::deque<copy> copies; /* those of groups, then the rest */
+    int line;                /* line of the barrier */
+    unsigned mask;           /* lanes of a warp's barrier */
+    bool orders;             /* the barrier orders memory as well */
+    unsigned exchanges;      /* number so far: two sets of slots are used in turn */
+    std::deque<copy> copies; /* copies of groups, then the others */
     std::deque<size_t> groups;
-    uintptr_t barrier; /* in shared memory, and the phase of it that is waited for */
+    uintptr_t barrier; /* in shared memory, with the phase that is waited for */
     unsigned parity;
 };
 
@@ -64,11 +63,11 @@ std::vector<warp> warps;
 unsigned current;
 size_t shared_allowed = SHARED_UNASKED;
 const std::function<void()> *work;
-unsigned char *shared_window; /* and a page behind it that faults */
+unsigned char *shared_window; /* followed by a page that faults */
 size_t shared_bytes;
 bool hopper; /* this block's kernel is for sm_90 */
-/* The stack of the kernel's thread that runs; NULL on the host's threads, which may be in the ops'
- * own code meanwhile. */
+/* The stack of the running kernel thread; NULL on the host's threads, which may run the ops' own
+ * code meanwhile. */
 __attribute__((tls_model("initial-exec"))) thread_local const unsigned char *stack;
 
 void make_shared_window()
@@ -125,7 +124,7 @@ void resume(unsigned i)
     setcontext(&fibers[i].first);
 }
 
-/* Whether none of the threads first .. last-1 is elsewhere than at `state` or ended. */
+/* Returns whether all threads first .. last-1 are in `state` or have ended, and at least one is in it. */
 bool all_at(unsigned first, unsigned last, waiting state)
 {
     bool any = false;
@@ -138,7 +137,7 @@ bool all_at(unsigned first, unsigned last, waiting state)
     return any;
 }
 
-/* Those that wait there together must have come to the same place. */
+/* Threads that wait there together must have reached the same line. */
 void check_barrier(unsigned first, unsigned last, waiting state)
 {
     int line = 0;
@@ -231,12 +230,13 @@ static void run(dim3 grid, dim3 block, size_t bytes, const std::function<void()>
     dt_emulated.block_size = block;
     dt_emulated.grid_size = grid;
     dt_emulated.dynamic_shared =
-        shared_window + (WINDOW_BYTES - bytes) / 128 * 128; /* as aligned as kernels may ask for */
+        shared_window +
+        (WINDOW_BYTES - bytes) / 128 * 128; /* the largest alignment that kernels may request */
     for (unsigned y = 0; y < grid.y; y++)
         for (unsigned x = 0; x < grid.x; x++) {
             dt_emulated.block = dim3(x, y, 0);
             dt_emulated_races_block();
-            memset(dt_emulated.dynamic_shared, 0xff, bytes); /* NaN, until it is written */
+            memset(dt_emulated.dynamic_shared, 0xff, bytes); /* NaN until it is written */
             run_block(block.x);
             dt_emulated_now.block++;
         }
@@ -336,7 +336,8 @@ bool dt_emulated_watches(const void *memory, size_t bytes)
     return true;
 }
 
-/* A kernel's own __shared__ variables are static ones, which nothing else among the kernels is. */
+/* A kernel's own __shared__ variables are static variables, and kernels have no other static
+ * variables. */
 extern unsigned char __bss_start[] __attribute__((visibility("hidden")));
 extern unsigned char _end[] __attribute__((visibility("hidden")));
 

@@ -1,4 +1,4 @@
-/* emulator: what the files behind cuda_runtime.h share. */
+/* emulator: declarations that the files behind cuda_runtime.h share. */
 #ifndef DT_EMULATED_EMULATOR_H
 #define DT_EMULATED_EMULATOR_H
 
@@ -6,34 +6,34 @@
 
 #include "cuda_runtime.h"
 
-/* One thread at a time is in the emulator: there is one set of fibers. */
+/* Only one thread at a time is in the emulator: there is one set of fibers. */
 extern std::recursive_mutex dt_emulated_lock;
 
-/* The card that the thread has turned to. */
+/* The current card of the thread. */
 extern thread_local int dt_emulated_device;
 
-/* When the thread that runs is, in the order of its launch. */
+/* Position of the running thread in the order of its launch. */
 struct dt_emulated_now {
     uint32_t block;      /* counted over the launch */
-    uint32_t epoch;      /* __syncthreads that the block has passed */
-    uint32_t warp_epoch; /* __syncwarp that the warp has passed */
+    uint32_t epoch;      /* number of __syncthreads that the block has passed */
+    uint32_t warp_epoch; /* number of __syncwarp that the warp has passed */
 };
 extern struct dt_emulated_now dt_emulated_now;
 
-/* Whether a kernel runs, and this is not its thread's own stack. What lies behind the shared memory
- * that the launch asked for is refused. */
+/* Returns whether a kernel runs, and the address is not on its thread's own stack. Refuses
+ * addresses after the shared memory that the launch requested. */
 bool dt_emulated_watches(const void *memory, size_t bytes);
-/* Shared memory of the block, of either kind. */
+/* Shared memory of the block, static and dynamic. */
 bool dt_emulated_is_shared(const void *memory);
 
-/* Where the window of shared memory begins: at a multiple of 256 KB. */
+/* Start of the window of shared memory: a multiple of 256 KB. */
 uintptr_t dt_emulated_window(void);
-/* This thread goes on when the others have had their turn. */
+/* Lets the other threads run before this one continues. */
 void dt_emulated_let_others(void);
-/* The block's kernel is one for sm_90, whose blocks may have 227 KB; others may have 99. */
+/* Whether the block's kernel is for sm_90, whose blocks may have 227 KB; others may have 99. */
 void dt_emulated_uses_hopper(void);
 
-/* Where what would lie there lies, swizzled by 128 bytes. */
+/* Address of an element with the 128-byte swizzle. */
 static inline uintptr_t dt_emulated_swizzled(uintptr_t at)
 {
     return at ^ (at >> 7 & 7) << 4;
@@ -41,53 +41,53 @@ static inline uintptr_t dt_emulated_swizzled(uintptr_t at)
 
 /* --- hopper.cc */
 
-/* A block of so many threads begins. */
+/* Called when a block of this many threads starts. */
 void dt_emulated_hopper_block(unsigned threads);
-/* This thread ends. */
+/* Called when this thread ends. */
 void dt_emulated_hopper_ends(void);
-/* Whether nobody need wait any longer; what is to come by this barrier has come then. */
+/* Returns whether the barrier's phase is over; the copies that it counts have then arrived. */
 bool dt_emulated_barrier_over(uintptr_t at, unsigned parity);
 
 /* --- races.cc */
 
-/* A launch begins: what was done before it is before it. */
+/* Called when a launch starts: everything done earlier is ordered before it. */
 void dt_emulated_races_begin(void);
-/* And a block of it. */
+/* Called when a block of it starts. */
 void dt_emulated_races_block(void);
-/* This thread reads there. */
+/* Called when this thread reads there. */
 void dt_emulated_read(const void *memory, size_t bytes);
-/* This thread has begun, or ended, to copy there. */
+/* Called when this thread has started, or completed, a copy to there. */
 void dt_emulated_copy_mark(void *memory, size_t bytes, bool under_way);
 
-/* Bulk copies and products, whose order barriers in shared memory give, which are not looked at here: a
- * copy is to land there, or has landed; a product reads there. */
+/* For bulk copies and products, whose order comes from barriers in shared memory, which are not
+ * checked here: called when a copy is started, when it has arrived, and when a product reads there. */
 void dt_emulated_async_mark(void *memory, size_t bytes, bool under_way);
 void dt_emulated_async_read(const void *memory, size_t bytes);
 
 /* --- streams.cc */
 
-/* All that any stream was given. */
+/* Does all work that any stream was given. */
 void dt_emulated_drain(void);
 
-/* Whether this thread captures a stream, whose capture is then spoiled: it asked for what must not
- * be asked meanwhile. */
+/* Returns whether this thread captures a stream, and invalidates the capture, because the call is
+ * not allowed meanwhile. */
 bool dt_emulated_spoil(void);
 
-/* Of so many more captures that begin. */
+/* Number of the next captures that are refused. */
 extern "C" int dt_emulated_captures_refused;
 
-/* Gives it back, kept for cudaGetLastError as that of every failed call is. */
+/* Returns the error, and keeps it for cudaGetLastError like that of every failed call. */
 cudaError_t dt_emulated_fail(cudaError_t error);
 
 /* --- memory.cc */
 
-/* While one lives, the cards' memory may be read and written where kernels see it. */
+/* While one exists, the cards' memory can be read and written at the addresses of kernels. */
 struct dt_emulated_open {
     dt_emulated_open();
     ~dt_emulated_open();
 };
 
-/* Says what a card would have called an illegal access, and aborts. */
+/* Prints that a card would report an illegal access, and aborts. */
 [[noreturn]] void dt_emulated_refuse(const char *what);
 
 #endif

@@ -1,4 +1,4 @@
-/* In C, whose compilers have _Float16 earlier than those of C++. */
+/* In C, because C compilers have supported _Float16 longer than C++ compilers. */
 #include <stdint.h>
 #include <string.h>
 

@@ -1,11 +1,12 @@
-/* What sm_90 adds (hopper.h): barriers in shared memory, bulk copies, products of a warpgroup, all as late
- * as they may be. A copy lands when somebody waits for its barrier; a product reads its operands and
- * writes its result when its group is waited for, and until then the result is not a number.
+/* Emulates what sm_90 adds (hopper.h): barriers in shared memory, bulk copies, products of a
+ * warpgroup, all as late as possible. A copy arrives when a thread waits for its barrier. A product
+ * reads its operands and writes its result when its group is waited for; until then the result is
+ * NaN.
  *
- * Refused: barriers that no fence has shown to the copies; bytes that come and were not expected; a copy
- * onto one that is under way, or onto what a product is still to read; a product that reads what is still
- * to come or nobody has written, that no fence precedes, or that the four warps do not give alike; a thread that ends with
- * products under way.
+ * Refused: barriers without a fence before the copies; bytes that arrive unexpected; a copy to the
+ * destination of one in progress, or to operands that a product has not read yet; a product that
+ * reads data that have not arrived or were never written, that no fence precedes, or that differs
+ * between the four warps; a thread that ends with products in progress.
  */
 #include <stdio.h>
 
@@ -21,14 +22,14 @@ namespace
 
 struct landing {
     unsigned char *to;
-    dt_tensor_map map; /* the kernel's may be gone by then */
+    dt_tensor_map map; /* the kernel's own may be gone by then */
     int column, head, row, sequence;
     uint32_t bytes;
 };
 
 struct barrier {
-    unsigned arrivals, awaited; /* of every phase; still, of this one */
-    int64_t bytes;              /* still to come */
+    unsigned arrivals, awaited; /* arrivals of every phase; still missing in this phase */
+    int64_t bytes;              /* not arrived yet */
     unsigned phase;
     bool shown;
     std::deque<landing> under_way;
@@ -36,19 +37,19 @@ struct barrier {
 
 struct product {
     dt_emulated_product what;
-    std::vector<float> start; /* of the first on an accumulator: what it held */
+    std::vector<float> start; /* old value of the accumulator, for its first product */
 };
 
 struct thread_products {
     std::deque<product> queued;
     std::deque<size_t> groups;
     bool fenced;
-    size_t given; /* since the block began */
+    size_t given; /* since the block started */
 };
 
 std::map<uintptr_t, barrier> barriers; /* of the block */
 std::vector<thread_products> threads;
-/* The descriptors that the first warp of each warpgroup has given, in their order. */
+/* The descriptors that the first warp of each warpgroup has given, in order. */
 std::vector<std::vector<std::pair<uint64_t, uint64_t>>> given;
 
 barrier &barrier_at(uintptr_t at)
@@ -91,7 +92,8 @@ void land(const landing &what)
         }
 }
 
-/* Where element (n, k) of a matrix lies: n of the result's rows or columns, k of the depth. */
+/* Returns the address of element (n, k) of a matrix: n is a row or column of the result, k the
+ * depth. */
 uintptr_t element_at(uint64_t matrix, bool deep, int n, int k)
 {
     uintptr_t base = dt_emulated_window(), start = (matrix & 0x3fff) << 4;
@@ -127,7 +129,7 @@ float value_at(const dt_emulated_product &p, uint64_t matrix, bool deep, int n, 
     return p.value(bits);
 }
 
-/* This thread's part: rows lane/4 and 8 further of its warp's 16. */
+/* Computes this thread's part: rows lane/4 and lane/4 + 8 of its warp's 16. */
 void multiply(const dt_emulated_product &p, float *c)
 {
     int lane = (int)threadIdx.x % 32, first = (int)threadIdx.x % 128 / 32 * 16 + lane / 4;
@@ -178,7 +180,7 @@ bool reads(const dt_emulated_product &p, const unsigned char *from, size_t bytes
     return false;
 }
 
-/* Of every warp's first thread: all four give the same ones. */
+/* Called by the first thread of every warp: all four must give the same product. */
 void check_not_read(const unsigned char *to, size_t bytes)
 {
     for (size_t i = 0; i < threads.size(); i += 32)
@@ -263,7 +265,7 @@ void dt_emulated_barrier_arrive(uintptr_t at, unsigned bytes)
     b.bytes += bytes;
     pass(&b);
     if (bytes == 0)
-        dt_emulated_let_others(); /* who has waited for this may go first */
+        dt_emulated_let_others(); /* threads that have waited for this may continue first */
 }
 
 void dt_emulated_bulk_load(uintptr_t to, const dt_tensor_map *map, uintptr_t at, int column,

@@ -1,5 +1,5 @@
-/* hopper: what the emulated engine/ops/cuda/hopper.cuh calls (hopper.cc). Addresses are those of this
- * process; what a matrix's descriptor has of one is its place in a window of 256 KB. */
+/* hopper: functions that the emulated engine/ops/cuda/hopper.cuh calls (hopper.cc). Addresses are
+ * those of this process; a matrix's descriptor has the offset in a window of 256 KB. */
 #ifndef DT_EMULATED_HOPPER_H
 #define DT_EMULATED_HOPPER_H
 
@@ -10,7 +10,7 @@
 void dt_emulated_barrier_make(uintptr_t at, unsigned arrivals);
 void dt_emulated_barriers_made(void);
 void dt_emulated_barrier_arrive(uintptr_t at, unsigned bytes);
-/* Until the phase of this parity is over. */
+/* Waits until the phase of this parity is over. */
 void dt_emulated_barrier_wait(uintptr_t at, unsigned parity);
 void dt_emulated_bulk_load(uintptr_t to, const dt_tensor_map *map, uintptr_t at, int column,
                            int head, int row, int sequence);
@@ -20,7 +20,7 @@ struct dt_emulated_product {
     int n;
     bool adds, in_registers, right_deep;
     uint64_t left, right;
-    uint32_t registers[2][8]; /* this thread's two rows of the left one, 16 elements each */
+    uint32_t registers[2][8]; /* this thread's two rows of the left operand, 16 elements each */
     float (*value)(uint16_t bits);
 };
 

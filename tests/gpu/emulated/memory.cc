@@ -1,5 +1,5 @@
-/* The cards' memory: pages that kernels see at one address and copies at another. At the first the
- * host faults outside of kernels. One window for both cards.
+/* The cards' memory: its pages have one address for kernels and another for copies. At the first
+ * address the host faults outside of kernels. Both cards share one window.
  */
 #include <stdio.h>
 #include <sys/mman.h>
@@ -9,7 +9,7 @@
 
 #include "emulator.h"
 
-#define WINDOW_BYTES ((size_t)4 << 30) /* what is not touched takes nothing */
+#define WINDOW_BYTES ((size_t)4 << 30) /* untouched pages cost nothing */
 #define PAGE_BYTES   ((size_t)4096)
 
 namespace
@@ -17,7 +17,7 @@ namespace
 
 unsigned char *kernels_view, *copies_view;
 std::map<size_t, size_t> taken; /* offset → bytes, in pages */
-size_t reach;                   /* end of the last piece that was ever taken */
+size_t reach;                   /* end of the last allocation ever made */
 int opened;
 
 void make_window()
@@ -50,8 +50,8 @@ bool is_card(const void *at)
     return kernels_view != NULL && byte >= kernels_view && byte < kernels_view + WINDOW_BYTES;
 }
 
-/* Where a copy finds it. Memory that is not a card's is taken as it is: the tests of the ops hand
- * the host's to kernels. */
+/* Returns the address for copies. Memory that is not a card's is used unchanged: the tests of the
+ * ops pass host memory to kernels. */
 unsigned char *for_copies(const void *at)
 {
     return is_card(at) ? copies_view + ((const unsigned char *)at - kernels_view)
@@ -106,7 +106,7 @@ cudaError_t cudaMalloc(void **out, size_t bytes)
     taken[at] = pages;
     if (at + pages > reach)
         reach = at + pages;
-    memset(copies_view + at, 0xdb, pages); /* as a card, it does not come zeroed */
+    memset(copies_view + at, 0xdb, pages); /* as on a card, memory is not zeroed */
     *out = kernels_view + at;
     return cudaSuccess;
 }

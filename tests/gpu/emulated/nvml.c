@@ -1,4 +1,4 @@
-/* The driver's management library of an emulated card: it is half busy, and warm. */
+/* The management library of an emulated card's driver: the card is half busy, and warm. */
 #include <string.h>
 
 #define OK        0

@@ -1,11 +1,12 @@
-/* Who has read and written what, of all memory that kernels touch but their threads' own stacks.
- * The kernels are compiled with -fsanitize=thread, whose calls come here and not to a library.
+/* Records which thread has read and written which memory, for all accesses of kernels except to
+ * their threads' own stacks. The kernels are compiled with -fsanitize=thread, whose calls come here
+ * instead of to a library.
  *
  * Every two bytes have a cell with the last write and the reads since. Of two accesses to a cell,
  * one of them a write, one must be before the other: both of one thread, or with a __syncthreads
  * between them in one block, or a __syncwarp in one warp (a shuffle orders no memory). Blocks are
- * never ordered, and each has shared memory of its own. What a copy is still to write (cp.async)
- * nobody may touch.
+ * never ordered, and each has its own shared memory. No thread may access the destination of an
+ * unfinished copy (cp.async).
  */
 #include <stdio.h>
 
@@ -16,12 +17,12 @@
 
 #define PAGE_BYTES ((uintptr_t)4096)
 #define CELL_BYTES ((uintptr_t)2)
-#define NEAR       1024 /* pages that are found at once */
+#define NEAR       1024 /* pages that are mapped at once */
 
 namespace
 {
 
-enum readers : uint8_t { NOBODY, ONE, LANES, WARPS }; /* of the last reader's block and epoch */
+enum readers : uint8_t { NOBODY, ONE, LANES, WARPS }; /* the last reader's block and epoch */
 
 struct moment {
     uint32_t block, epoch, warp_epoch;
@@ -29,11 +30,11 @@ struct moment {
 };
 
 struct cell {
-    uint32_t stamp; /* of another launch, or block for shared memory: nothing was done here */
+    uint32_t stamp; /* of another launch, or block for shared memory: no access was recorded here */
     moment wrote, read;
     readers who;
-    bool written, elsewhere, under_way; /* read by more blocks than the last; a copy will write */
-    bool landed;                        /* a bulk copy has written */
+    bool written, elsewhere, under_way; /* read by several blocks; a copy will write it */
+    bool landed;                        /* a bulk copy has written it */
 };
 
 struct page {
@@ -98,7 +99,7 @@ bool is_before(const moment &before, const moment &now)
            (one_warp(before, now) && before.warp_epoch < now.warp_epoch);
 }
 
-/* Whether all that have read since the last write are before. */
+/* Returns whether all reads since the last write are ordered before. */
 bool all_are_before(const cell &c, const moment &now)
 {
     if (c.who == NOBODY)

@@ -1,4 +1,4 @@
-/* Streams that do nothing until somebody waits for them, events, captured graphs, the two cards. */
+/* Streams that do nothing until a caller waits for them, events, captured graphs, the two cards. */
 #include <deque>
 #include <memory>
 #include <set>
@@ -11,7 +11,7 @@
 namespace
 {
 
-/* What a stream was given; item i, counted from 0, is at front once `done` is i. */
+/* Work of a stream; item i, counted from 0, is at the front once `done` is i. */
 struct line {
     std::deque<std::function<void()>> items;
     uint64_t given, done;
@@ -19,7 +19,7 @@ struct line {
 
 std::set<cudaStream_t> streams;
 
-/* What this thread captures, if it does. */
+/* The stream that this thread captures, if any. */
 struct capture {
     cudaStream_t stream;
     std::vector<std::function<void()>> items;
@@ -48,8 +48,8 @@ struct dt_emulated_stream {
 };
 
 struct dt_emulated_event {
-    std::shared_ptr<line> held; /* where it was recorded; none: never */
-    uint64_t count;             /* it is reached when so many items are done */
+    std::shared_ptr<line> held; /* stream in which it was recorded; none: never */
+    uint64_t count;             /* the event is reached when this many items are done */
 };
 
 int dt_emulated_captures_refused;
@@ -160,7 +160,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
     std::lock_guard<std::recursive_mutex> held(dt_emulated_lock);
 
-    if (stream == captured.stream && dt_emulated_spoil()) /* none is captured by this project */
+    if (stream == captured.stream && dt_emulated_spoil()) /* this project captures no such work */
         return dt_emulated_fail(cudaErrorStreamCaptureUnsupported);
     event->held = stream->held;
     event->count = stream->held->given;
@@ -294,10 +294,10 @@ cudaError_t cudaDeviceGetAttribute(int *out, cudaDeviceAttr which, int)
         *out = 0;
         break;
     case cudaDevAttrMultiProcessorCount:
-        *out = 3; /* few: grids then loop, and stripes are uneven */
+        *out = 3; /* few multiprocessors: grids then loop, and stripes are uneven */
         break;
     case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
-        *out = 200 * 1024; /* less than sm_90 has: two blocks of what emulator.cc allows */
+        *out = 200 * 1024; /* less than sm_90 has: two blocks of the limit in emulator.cc */
         break;
     }
     return cudaSuccess;

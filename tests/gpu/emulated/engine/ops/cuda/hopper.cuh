@@ -1,4 +1,4 @@
-/* emulated sm_90a: the functions of engine/ops/cuda/hopper.cuh, by hopper.cc. */
+/* emulated sm_90a: the functions of engine/ops/cuda/hopper.cuh, implemented in hopper.cc. */
 #ifndef DT_ENGINE_OPS_CUDA_HOPPER_CUH
 #define DT_ENGINE_OPS_CUDA_HOPPER_CUH
 
@@ -86,7 +86,7 @@ static inline void dt_wgmma(float (&c)[N][4], uint64_t left, uint64_t right, T)
         {&c[0][0], N * 8, ADD, false, RIGHT_DEEP, left, right, {}, dt_emulated_value_of<T>});
 }
 
-/* Lanes 4r to 4r + 3 have rows r and r + 8, of the depth 2(l%4) and +1, and 8 further. */
+/* Lanes 4r to 4r + 3 hold rows r and r + 8, at depths 2(l%4) and +1, and 8 further. */
 template <bool ADD, bool RIGHT_DEEP, int N, typename T>
 __attribute__((no_sanitize("thread"))) static inline void dt_wgmma(float (&c)[N][4],
                                                                    const dt_frag &left,

@@ -1,5 +1,5 @@
-/* emulated PTX: the instructions of engine/ops/cuda/ptx.cuh, each lane's part worked out from what
- * all lanes put down (the fragments' layouts are those of the PTX ISA).
+/* emulated PTX: the instructions of engine/ops/cuda/ptx.cuh. Each lane's part is computed from the
+ * values of all lanes (the fragments' layouts are those of the PTX ISA).
  */
 #ifndef DT_ENGINE_OPS_CUDA_PTX_CUH
 #define DT_ENGINE_OPS_CUDA_PTX_CUH
@@ -39,7 +39,7 @@ struct dt_frag {
 
 /* Lane l holds elements 2(l%4) and +1 of row l/4 of each of four 8x8 matrices; lane 8i + j gave the
  * address of row j of matrix i. */
-__attribute__((no_sanitize("thread"))) /* the lane that names a row is the one that reads it */
+__attribute__((no_sanitize("thread"))) /* the lane that gives the row's address reads it */
 static inline dt_frag
 dt_emulated_ldmatrix(dt_shared from_row, bool transposed)
 {
