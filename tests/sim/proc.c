@@ -167,7 +167,7 @@ void sim_machine_reboot(sim_machine *machine, bool power_loss)
 {
     sim_trace("%s is rebooted%s", machine->name, power_loss ? ", its power fails" : "");
     for (sim_proc *each = machine->procs; each != NULL; each = each->next) {
-        each->ended = NULL; /* nobody is notified */
+        each->ended = NULL; /* no process is notified */
         sim_proc_exit(each, SIGKILL);
         each->buried = true;
     }

@@ -21,7 +21,7 @@ typedef struct sim_schedule {
     int64_t harms;
     bool stop_asked;
     bool troubled, resume_wanted;
-    bool damaged; /* recorded data were deleted: points may be missing that nobody else had */
+    bool damaged; /* recorded data were deleted: points without another copy may be missing */
     int64_t stop_ns, trouble_until_ns; /* when the stop was accepted; when the last fault is over */
     int64_t harm_until_ns;             /* when the last fault that can end an attempt is over */
     /* When the newest attempt that trained began to train, and its number. */

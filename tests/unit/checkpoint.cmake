@@ -1,4 +1,4 @@
-# Saving, past the page cache and in the background, what stays, and the loss scale that goes into a checkpoint.
+# Saves without the page cache and in the background, which checkpoints are kept, and the loss scale in a checkpoint.
 dt_test(NAME slice LABEL unit LIBS dt_tensor
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_slice.c)
 dt_test(NAME checkpoint_pieces LABEL unit LIBS dt_checkpoint

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""No circle of files: in a folder that is named here no C file calls another that calls it back,
-by whatever way, and no header includes another that includes it. What a lower file has to tell a
-higher one goes through a struct of calls (runner/supervisor/connection/node_link.h).
+"""Checks that there are no circles of files: in the folders named here no C file calls another that calls it back,
+directly or indirectly, and no header includes another that includes it. A lower file calls a higher one through a
+struct of functions (runner/supervisor/connection/node_link.h).
 
-    tests/unit/circles.py [FOLDER...]     # prints files, arrows, circles of each; 1 where there is one
+    tests/unit/circles.py [FOLDER...]     # prints files, arrows and circles of each; exits with 1 if there is a circle
 """
 import os
 import re
@@ -26,7 +26,7 @@ def sources(folder):
 
 
 def arrows_of(files):
-    """file -> files: a .c to those .c whose functions it names, a .h to those .h that it includes."""
+    """Returns file -> files: for a .c the .c files whose functions it names, for a .h the .h files that it includes."""
     code = {path: COMMENT.sub(" ", text) for path, text in files.items() if path.endswith(".c")}
     owner = {name: path for path, text in code.items() for name in DEFINED.findall(text)}
     arrows = {path: set() for path in files}
@@ -39,7 +39,7 @@ def arrows_of(files):
 
 
 def circles_of(arrows):
-    """Sets of files each of which reaches all others (Tarjan)."""
+    """Returns the sets of files each of which reaches all others (Tarjan)."""
     index, low, stack, found = {}, {}, [], []
 
     def visit(path):

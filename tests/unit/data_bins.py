@@ -3,10 +3,9 @@
 
     data_bins.py PATH_OF_data_show
 
-Written here from the formats' descriptions alone: llm.c's header of 256 int32 (20240520/1 with
+Writes them from the descriptions of the formats: llm.c's header of 256 int32 (20240520/1 with
 uint16, 20240801/7 with uint32), nanoGPT's bare uint16 and fairseq's .bin with its .idx in every
-width; one by one, three joined by a list, and
-by a glob in the order of their names.
+width; singly, three in a list, and by a glob in the order of their names.
 """
 import os
 import random
@@ -25,7 +24,7 @@ def nanogpt(tokens):
     return struct.pack(f"<{len(tokens)}H", *tokens)
 
 
-# fairseq's MMapIndexedDataset: its number of a type, and what struct calls it.
+# fairseq's MMapIndexedDataset: the number of a type, and its name in struct.
 FAIRSEQ_TYPES = {1: "B", 2: "b", 3: "h", 4: "i", 5: "q", 8: "H", 9: "I", 10: "Q"}
 
 
@@ -74,7 +73,7 @@ def read_fairseq(program, draw):
         with open("f.idx", "wb") as file:
             file.write(content)
         refuse(program, "auto", "f.bin", "f.idx", *texts)
-    with open("f.idx", "wb") as file:  # another program's: no word of it
+    with open("f.idx", "wb") as file:  # a file of another program: none of its words
         file.write(b"xyz")
     with open("f.bin", "wb") as file:
         file.write(nanogpt([5, 6, 7] * 9))

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every test that a page names in backquotes is one that ctest runs: a promise without its test is seen.
+# Checks that every test that a page names in backquotes is one that ctest runs, so that no promise lacks its test.
 #   docs_name_tests.sh BUILD_FOLDER
 set -uo pipefail
 cd "$(dirname "$0")/../.."

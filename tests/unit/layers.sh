@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# No folder includes one above it: base <- recipes <- engine; base <- store <- web; runner on top.
+# Checks that no folder includes one above it: base <- recipes <- engine; base <- store <- web; runner on top.
 # Also: every C file gets base/banned.h, no source file grown past 25 KB.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
@@ -23,7 +23,7 @@ check store base store
 check web base store web
 check runner base recipes engine/bleu engine/data engine/tokens engine/checkpoint engine/strategy engine/weights store web runner
 
-# Inside recipes/, engine/ and runner/, folder by folder; what lies beside the folders is for all of them.
+# Inside recipes/, engine/ and runner/, folder by folder; files next to the folders are for all of them.
 inside() { # part folder allowed...
     local part=$1 folder=$2 allowed hits
     shift 2
@@ -103,9 +103,9 @@ hits=$(grep -rnE '#include <(yaml|sqlite3|microhttpd|curl/)' base recipes/{field
 hits=$(grep -rnE '#include "engine/(strategy|comm|checkpoint|data)/' engine/ops engine/device engine/model)
 [ -z "$hits" ] || complain "ops and models see tensors only:"$'\n'"$hits"
 
-# Inside the supervisor rooms know only those below them (docs/architecture.md); what is decided asks
-# nobody, does nothing, and knows no clock.
-room() { # room of runner/supervisor, what it may include of that folder: itself and rooms below it
+# Inside the supervisor each folder includes only those below it (docs/architecture.md); decisions have no side effects,
+# make no requests, and use no clock.
+room() { # folder of runner/supervisor, and what it may include of it: itself and folders below it
     local folder=runner/supervisor/$1 allowed hits
     shift
     allowed=$(IFS='|'; echo "$*")
@@ -131,19 +131,19 @@ done
 hits=$(grep -rnE 'dt_clock_|<uv.h>|<time.h>|<unistd.h>|"runner/[a-z]*/' runner/supervisor/policy |
     grep -v '"runner/supervisor/')
 [ -z "$hits" ] || complain "runner/supervisor/policy is given facts and a time:"$'\n'"$hits"
-# What models share, and who uses them, knows no kind: a table and two folders do.
+# Code that models share, and code that uses models, knows no kind: only a table and two folders do.
 kinds=$(for file in engine/model/*/kind.c; do basename "$(dirname "$file")"; done | grep -vx decoder | paste -sd'|')
 [[ $kinds == *'|'* ]] || complain "no kinds were found in engine/model"
 hits=$(grep -rnE "[gG][pP][tT]2|(dt_($kinds)|MODEL_(${kinds^^}))(_|\\b)" --include='*.[ch]' engine recipes/{fields,cost,foreign,plan,read,rules,doc} |
     grep -vE "^(engine/model/($kinds)/|engine/tokens/|recipes/(fields/(model_table\\.h|recipe\\.h|presets\\.[ch])|read/derive\\.c|doc/doc\\.c):)")
 [ -z "$hits" ] || complain "only folders of engine/model and recipes/architecture know one model from another:"$'\n'"$hits"
 
-# The loop asks no strategy which one it is.
+# The training loop does not ask which strategy it has.
 hits=$(grep -rnE 'DT_STRATEGY_|dt_strategy_(dp|ddp|fsdp)\b' --include='*.[ch]' engine |
     grep -v '^engine/strategy/')
 [ -z "$hits" ] || complain "only engine/strategy knows one strategy from another:"$'\n'"$hits"
 
-# What a person sees passes base/display.h, in runner/cli/report.c and runner/term.
+# Text that a person sees passes base/display.h, in runner/cli/report.c and runner/term.
 hits=$(grep -nE '\b(v?f?printf|f?puts|putchar|fputc|fwrite|v?dprintf)\(|(STDOUT|STDERR)_FILENO, [a-z]' \
     runner/{commands,cli,convert,export,gc,import,launch,relay,stop,top,view/*}/*.c | grep -v '^runner/cli/report.c:' | grep -v 'adddup2')
 [ -z "$hits" ] || complain "commands print through runner/cli/report.h:"$'\n'"$hits"

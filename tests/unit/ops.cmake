@@ -1,5 +1,4 @@
-# cuDNN's attention, against a stand-in for its library; and what of the true one can be checked
-# without a card.
+# cuDNN's attention with a stand-in for its library, and the checks of the real library that need no card.
 set(cudnn ${PROJECT_SOURCE_DIR}/engine/ops/cuda)
 set(cudnn_standin ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/standin)
 add_library(cudnn_standin MODULE ${CMAKE_CURRENT_SOURCE_DIR}/cudnn_standin.c)
@@ -16,7 +15,7 @@ dt_test(NAME ops_attention_choice LABEL unit LIBS dt_tensor
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_ops_attention_choice.c ${cudnn}/attention_choice.c
     ${cudnn}/tuned.c)
 
-# Sanitizers would judge that library as well.
+# Sanitizers would check that library as well.
 if(NOT DT_SANITIZE)
   dt_test(NAME ops_cudnn_true LABEL unit LIBS dt_tensor m ${CMAKE_DL_LIBS}
     SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_ops_cudnn_true.c ${cudnn}/cudnn.c
@@ -30,7 +29,7 @@ if(NOT DT_SANITIZE)
         ${DT_CUDNN_INCLUDE})
       target_compile_definitions(test_ops_cudnn_true PRIVATE DT_HAVE_CUDNN_HEADER)
     endif()
-    # The toolkit's empty driver, under the name by which it is asked for.
+    # The toolkit's empty driver, under the name that programs request.
     set(driver ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/empty_driver)
     if(CUDA_cuda_driver_LIBRARY MATCHES stubs)
       file(MAKE_DIRECTORY ${driver})

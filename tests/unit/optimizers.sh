@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# An optimizer is a line of recipes/fields/optimizer_table.h and a file of its name in engine/optim; whatever else
-# needs to know of it asks the table. recipes/fields/optimizer_table.h says how one is added.
+# Checks that an optimizer is a line of recipes/fields/optimizer_table.h and a file of its name in engine/optim, and
+# that all other code uses the table. recipes/fields/optimizer_table.h says how to add one.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 failed=0
 complain() { printf '%s\n' "$*"; failed=1; }
 
-# What may name one: the default of the recipe, and of checkpoints that are older than the key; and what other
-# programs call theirs, and which of ours that is.
+# Files that may name an optimizer: the default of the recipe, and of checkpoints that are older than the key; and the
+# tables of other programs' names for optimizers.
 known='fallback = "adamw"|get_string_or\(&out->optimizer|^runner/convert/'
 list=$(grep -oE '^ +X\([A-Z0-9_]+, [a-z0-9_]+,' recipes/fields/optimizer_table.h | sed -E 's/.*X\(|,//g')
 [ "$(wc -l <<<"$list")" -ge 4 ] || complain "recipes/fields/optimizer_table.h has no table that can be read"

@@ -30,7 +30,7 @@ ESCAPES = {'n': '\n', 't': '\t'}
 
 
 def blank(match):
-    """The text as blanks, so that lines and columns stay."""
+    """Returns the text as blanks, so that lines and columns stay."""
     return re.sub(r'[^\n]', ' ', match.group())
 
 
@@ -39,7 +39,7 @@ def line_of(text, at):
 
 
 def strings_of(text):
-    """(line, words) of each literal of C; adjacent ones are one."""
+    """Yields (line, words) of each C literal; adjacent ones are one."""
     bare = COMMENT.sub(lambda m: m.group() if '"' in m.group().split('/*')[0] else blank(m), text)
     bare = re.sub(r'^\s*#\s*include.*$', blank, bare, flags=re.M)
     for match in STRINGS.finditer(bare):

@@ -7,12 +7,12 @@ foreach(part reader errors sets source presets)
   dt_test(NAME recipes_${part} LABEL unit SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_recipes_${part}.c
     LIBS recipes_support)
 endforeach()
-# Has a table of fields of its own, which the linker takes instead of the library's.
+# Has its own table of fields, which the linker uses instead of the library's.
 dt_test(NAME recipes_shapes LABEL unit LIBS dt_recipe_reader
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_recipes_shapes.c)
 dt_test(NAME recipes_secret LABEL unit LIBS dt_recipe_reader
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_recipes_secret.c)
-# What the engine links, without the reader.
+# Links the same as the engine, without the reader.
 foreach(part division fields memory nodes plan)
   dt_test(NAME recipes_${part} LABEL unit SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_recipes_${part}.c
     LIBS dt_recipe)

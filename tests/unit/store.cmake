@@ -3,7 +3,7 @@ foreach(subject run activity attempt metric points pyramid event open shared)
   dt_test(NAME store_${subject} LABEL unit
     SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_store_${subject}.c LIBS dt_store_support m)
 endforeach()
-dt_test(NAME store_faults LABEL unit LONG # a store of its own for each place that fails
+dt_test(NAME store_faults LABEL unit LONG # a separate store for each place that fails
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_store_faults.c LIBS dt_store_support m)
 foreach(subject access activity admission api gate live pages)
   dt_test(NAME web_${subject} LABEL unit THREADS

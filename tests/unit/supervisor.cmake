@@ -1,4 +1,4 @@
-# What the supervisor decides by.
+# The supervisor's decisions.
 foreach(name launch_env notify)
   dt_test(NAME supervisor_${name} LABEL unit
     SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_supervisor_${name}.c LIBS dt_supervisor)
@@ -16,7 +16,7 @@ dt_test(NAME supervisor_store_writer LABEL unit LIBS dt_supervisor dt_store_supp
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_supervisor_store_writer.c)
 dt_test(NAME policy_liveness LABEL unit
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_policy_liveness.c LIBS dt_supervisor dt_channel)
-# The way to a node.
+# Connections to nodes.
 foreach(name clock_offset node)
   dt_test(NAME connection_${name} LABEL unit LIBS dt_supervisor dt_channel m
     SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_connection_${name}.c)

@@ -87,7 +87,7 @@ static void test_every_rank_knows_the_groups_of_all(void **state)
         }
 }
 
-/* For each part, exactly one of the ranks that hold it is chosen: whatever the axes that something is divided over. */
+/* For each part, exactly one of the ranks that hold it is chosen: whichever axes divide it. */
 static void test_shared_parts_have_one_speaker(void **state)
 {
     enum { RANKS = 12 };

@@ -72,7 +72,7 @@ static double pass_packed(harness *h, dt_dataset *dataset, int64_t tokens, int64
     return sum;
 }
 
-/* Runs each document as a batch of its own. */
+/* Runs each document as a separate batch. */
 static double pass_alone(harness *h, const dt_dataset *dataset, int64_t *targets)
 {
     double sum = 0;

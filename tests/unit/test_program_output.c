@@ -99,7 +99,7 @@ static void test_the_error_of_a_program_is_found(void **state)
     }
 }
 
-/* Only the end is kept, in whatever pieces it comes. */
+/* Only the end is kept, in pieces of any size. */
 static void test_long_output_keeps_its_end(void **state)
 {
     static const char line[] = "a line that is written again and again\n";

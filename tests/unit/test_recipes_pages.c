@@ -1,4 +1,4 @@
-/* What people read and copy: docs/recipe.md, the presets, the examples. */
+/* Pages that people read and copy: docs/recipe.md, the presets, the examples. */
 #include <glob.h>
 #include <string.h>
 

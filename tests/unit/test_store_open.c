@@ -415,7 +415,7 @@ static void test_readers_of_a_replaced_file_see_the_new_one(void **state)
     dt_store_close(other.store);
 }
 
-/* A file that comes from elsewhere may define SQL of its own: none of it runs, and it is named. */
+/* A file from elsewhere may contain its own SQL: none of it runs, and the message names it. */
 static void test_sql_that_the_file_defines_is_refused_and_does_not_run(void **state)
 {
     static const struct {

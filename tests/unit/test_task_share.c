@@ -1,5 +1,5 @@
-/* Which lines of a task each rank processes: every line of the missing parts once, for any number of ranks, and
- * about as much work as the others. */
+/* Which lines of a task each rank processes: every line of the missing parts once, for any number
+ * of ranks, with about equal work. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -378,7 +378,7 @@ static void test_ten_connections_are_opened_at_once_and_no_more(void **state)
             close(slots[i]);
 }
 
-/* Another user, or a mode that lets others in, makes the next folder the one. */
+/* If another user owns a folder, or its mode lets others in, the next folder is used. */
 static void test_a_folder_for_sockets_that_others_can_enter_is_not_used(void **state)
 {
     dt_error err = DT_ERROR_INIT;
@@ -398,14 +398,14 @@ static void test_a_folder_for_sockets_that_others_can_enter_is_not_used(void **s
     assert_int_equal(info.st_mode & 0777, 0700);
     assert_int_equal(chmod(folder, 0700), 0);
 
-    /* all that other users can take is taken: a user without a folder of the session, in a user namespace */
+    /* all folders that other users can take are taken: a user without a session folder, in a user namespace */
     if (geteuid() == 0) {
         snprintf(cache, sizeof(cache), "%s/theirs", root);
         setenv("XDG_CACHE_HOME", cache, 1);
         assert_int_equal(mkdir(cache, 0700), 0);
         assert_int_equal(chmod(root, 0755), 0);
         assert_int_equal(chown(cache, 54321, 54321), 0);
-        assert_int_equal(mkdir("/tmp/dtrun-54321", 0700), 0); /* root's, not that user's */
+        assert_int_equal(mkdir("/tmp/dtrun-54321", 0700), 0); /* root's, not this user's */
         taken = "/tmp/dtrun-54321";
         unsetenv("XDG_RUNTIME_DIR");
         assert_int_equal(seteuid(54321), 0);

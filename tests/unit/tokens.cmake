@@ -11,7 +11,7 @@ dt_test(NAME corpus_learn LABEL unit LIBS dt_corpus dt_tokens
 dt_test(NAME corpus_json_line LABEL unit LIBS dt_corpus
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_corpus_json_line.c)
 
-# What texts become, for tests/golden/tokens_by_libraries.py, and how fast.
+# Prints the ids of texts, for tests/golden/tokens_by_libraries.py, and their speed.
 add_executable(tokens_show ${CMAKE_CURRENT_SOURCE_DIR}/tokens_show.c)
 target_link_libraries(tokens_show PRIVATE dt_flags dt_tokens Threads::Threads)
 dt_tests_need(gate tokens_show)

@@ -1,4 +1,4 @@
-# The channel, the strategies, and what the loop is made of.
+# The channel, the strategies, and the parts of the training loop.
 dt_test(NAME channel_events LABEL unit THREADS LIBS dt_events
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_channel_events.c)
 dt_test(NAME strategy_async_comm LABEL unit THREADS LIBS dt_strategy

@@ -1,4 +1,4 @@
-# How nodes are reached, and what is done on them before an agent is started.
+# Connections to nodes, and the work on a node before its agent is started.
 dt_test(NAME transport_ssh LABEL unit SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_transport_ssh.c
   LIBS dt_transport)
 dt_test(NAME node_setup_ignore LABEL unit SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_node_setup_ignore.c
