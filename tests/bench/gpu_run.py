@@ -77,7 +77,7 @@ class Bench:
         self.results["machine"] = {**card, "driver": asked("driver_version") or "unknown", "peak_tflops": peak,
                                    "date": datetime.date.today().isoformat(), "quick": self.args.quick}  # fmt: skip
 
-    # --- ours
+    # --- dtrun
 
     def tokens_file(self):
         path = self.work / "tokens.bin"
@@ -131,7 +131,7 @@ class Bench:
         """One sequence a step: the time of launches on the host counts most."""
         return {way: self.train("124m", more=["batch.sequences=1", f"cuda_graphs={way}"]) for way in ("true", "false")}
 
-    # --- PyTorch's: a line for each way as it is measured; the last has the best
+    # --- PyTorch: a line for each setting when it is measured; the last one has the best
 
     def peer(self, what, model="124m", seconds=270):
         layers, heads, embed, batch = gpu_tables.MODELS["quick" if self.args.quick else model]

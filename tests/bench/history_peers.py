@@ -158,7 +158,7 @@ def ask_trackio(place, what, rounds):
     print(json.dumps({"taken": taken, "count": len(answer)}))
 
 
-# --- this side
+# --- dtrun
 
 class Served:
     """Runs a peer's server on its store."""

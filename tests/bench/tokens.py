@@ -131,7 +131,7 @@ def learned(name, row, text):
     return path
 
 
-# --- a library, in a process of its own
+# --- a library, in a separate process
 
 
 def read_documents(path):

@@ -71,7 +71,7 @@ def write_jsonl(path, size, seed):
                     return
 
 
-# --- ours and theirs
+# --- dtrun and the libraries
 
 
 class Settings:

@@ -98,7 +98,7 @@ is "config.json" "$(value "$work/own/config.json" eos_token_id)" 0
 is "generation_config.json" "$(value "$work/own/generation_config.json" eos_token_id)" 0
 is "eos_token" "$(value "$work/own/tokenizer_config.json" eos_token)" '"<|endoftext|>"'
 
-# --- what the folder says and dtrun does not do
+# --- settings of the folder that dtrun does not apply
 python3 - "$work" <<'PY'
 import json, sys
 path = sys.argv[1] + "/hf/tokenizer_config.json"
@@ -142,7 +142,7 @@ expect 2 generate ids --tokens 2
 says "trained on token ids" "--prompt"
 expect 0 generate ids --prompt "3 4" --tokens 2 --temperature 0
 
-# --- a beam search refuses what it would ignore
+# --- a beam search refuses options that it would ignore
 expect 2 generate r --beam 2 --repetition-penalty 1.5
 says "--beam and --repetition-penalty cannot be combined"
 one_line

@@ -78,7 +78,7 @@ expect 0 list
 says "without the events that these no longer hold"
 expect 0 store check
 
-# --- what can be read of a damaged file is more than the journals have
+# --- the readable part of a damaged file has more than the journals
 put_back
 rm "$runs"/*/attempt-*/node-*/journal.jsonl
 damage events

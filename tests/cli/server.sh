@@ -72,7 +72,7 @@ for words in (["list", "--state", "finished"], ["show", "first", "--json"], ["co
 assert b"\x1b[" in shown("list", "--server", sys.argv[2])
 PY
 
-# --- what follows ends with who follows
+# --- a command that follows ends with its reader
 children() { pgrep -P $server | wc -l; }
 child_there() { [ "$(children)" -gt 0 ]; }
 child_gone() { [ "$(children)" -eq 0 ]; }
@@ -87,7 +87,7 @@ XDG_STATE_HOME=$work/nowhere "$dtrun" wait going --until step=1000000000 --serve
 reader=$!
 within 30 child_there
 
-# --- who may ask, and for what
+# --- which requests are allowed
 ask() { curl -s -o "$work/out" -w '%{http_code}' -H "Authorization: Bearer $DTRUN_TOKEN" "$url/api/v1/command?$1"; }
 subject="GET /api/v1/command"
 for words in '' 'word=stop&word=going' 'word=rm&word=first' 'word=nosuch' 'word=serve' 'word=sql&word=select+1' 'word=export' \
@@ -112,7 +112,7 @@ expect 3 list --server "$url"
 says "8 commands of other clients are running"
 [ "$(curl -s -o /dev/null -w '%{http_code}' "$url/healthz")" = 200 ] || fail "does not answer others"
 
-# --- and with the server
+# --- ... and with the server
 sleep 1 # the reader has seen output of its command
 kill -KILL $server
 wait $server 2>/dev/null
@@ -124,7 +124,7 @@ within 30 alone || fail "commands outlive their server"
 expect 3 list --server "$url"
 says "$url" "dtrun serve"
 
-# --- addresses and tokens that cannot be
+# --- invalid addresses and tokens
 refuses() { # text environment... -- arguments...
     local text=$1 environment=()
     shift
@@ -168,7 +168,7 @@ cmp "$work/here.out" "$work/out" || fail "another answer by the socket"
 kill $server
 wait $server
 
-# --- servers that are no dtrun, or a bad one
+# --- servers that are not dtrun, or are faulty
 cat >"$work/bad.py" <<'PY'
 import http.server, sys, time
 BAD = {

@@ -82,7 +82,7 @@ def tensors(folder):
 assert tensors(sys.argv[1]) == tensors(sys.argv[2])
 PY
 
-# --- a fork with another division, and with whole layers, continues alike
+# --- a fork with another division, and with whole layers, continues with the same losses
 for tensor in 4 1; do
     expect 0 fork "$base@5" --wait --json --set tensor=$tensor --set "name=fork-$tensor" --set strategy=ddp
     losses "$(field "o['run']")" "$work/fork-$tensor"

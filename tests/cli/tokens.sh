@@ -26,7 +26,7 @@ checkpoint: {every: 3}
 ranks: 2
 YAML
 
-# --- once
+# --- tokenized once
 expect 0 validate "$work/own.yaml"
 [ ! -e "$work/cache/dtrun/tokens/"*/facts.json ] || fail "validate made tokens"
 expect 0 data prepare "$work/own.yaml" --json
@@ -167,7 +167,7 @@ expect 0 generate begins --prompt "<s>The run" "${drawn[@]}" --no-special
 [ "$(field "o['text']")" = "$with" ] || fail "the token before a prompt is not <s>"
 [ "$with" != "$without" ] || fail "--no-special makes no difference"
 
-# --- two at once, and one that was cut short
+# --- two preparations at once, and an interrupted one
 rm -rf "$work/cache"
 python3 -c '
 for i in range(200000): print("line %d says something that is not like line %d" % (i, i * 3))' >"$work/large.txt"

@@ -86,7 +86,7 @@ expect 0 export --to hf "$(field "o['run']")" "$work/again" --dtype bf16
 same "$work/halves" "$work/again"
 
 
-# --- it says what transformers say, greedily
+# --- greedy text equals that of transformers
 numbers() { # name: the integers of a tensor of the fixture
     python3 - "$1" <<'PY'
 import array, json, struct, sys
@@ -99,7 +99,7 @@ PY
 expect 0 generate "$run" --prompt "$(numbers prompt)" --temperature 0 --tokens 10
 [ "$(xargs <"$work/out")" = "$(numbers prompt) $(numbers greedy)" ] || fail "writes other tokens: $(cat "$work/out")"
 
-# --- every family, in and out
+# --- every family, imported and exported
 for family in llama qwen2 qwen3; do
     expect 0 launch "$work/tune.yaml" "${still[@]}" --wait --json --set name=$family --set batch.tokens=16 \
         --set model.from=tests/golden/huggingface/$family
@@ -151,7 +151,7 @@ expect 0 export --to hf "$tuned" "$work/four" --checkpoint 4
 expect 0 export --to hf "$tuned" "$work/four too" --checkpoint "$work/state/dtrun/runs/$tuned/checkpoints/step-00000004"
 same "$work/four" "$work/four too"
 
-# --- export is careful
+# --- refusals of export
 expect 2 export --to hf "$tuned" "$work/four"
 says "already exists and is not empty"
 one_line
@@ -170,7 +170,7 @@ expect 2 export --to hf nothing "$work/x"
 [ ! -e "$work/x" ] || fail "something was left"
 ls -d "$work"/*.partial* >"$work/err" 2>/dev/null && fail "something half made was left"
 
-# --- what does not fit is named, before anything is there
+# --- weights that do not fit are named, before a run exists
 runs=$(ls "$work/state/dtrun/runs" | wc -l)
 cp -r tests/golden/huggingface/gpt2 "$model"
 refused() { # text... -- arguments
@@ -287,13 +287,13 @@ json "o['attempt'] == 1" # a restart would read the same file
 expect 0 logs nan
 says "contains NaN, which is not a valid weight"
 
-# --- text is not what the weights know
+# --- text that is not tokenized as the weights were trained
 cp -r tests/golden/huggingface/gpt2_parts "$work/words"
 yes "to be or not to be" | command head -n 400 >"$work/words.txt"
 expect 0 validate "$work/tune.yaml" --set model.from="$work/words" --set data.train="$work/words.txt" --set data.tokens=char
 says "character by character" "their own tokenizer"
 
-# --- and by the tokenizer that lies beside the weights it is, unless the recipe has one of its own
+# --- text with the tokenizer of the weights, unless the recipe has its own
 cat >"$work/words.yaml" <<'YAML'
 model: {from: words}
 data: {train: words.txt}

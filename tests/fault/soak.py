@@ -331,7 +331,7 @@ class Run:
             self.say('the store is let go of')
         self.after(seconds, let_go)
 
-    # --- what is written down is damaged
+    # --- damage to files
 
     def node_folders(self):
         """Returns where agents keep their journals, seen from outside the mounts of their hosts."""
@@ -424,7 +424,7 @@ class Run:
             self.meet()
         self.after(draw.uniform(0.5, 4), lose_power)
 
-    # --- its life
+    # --- the life of a run
 
     def undo(self, all_of_it=False):
         now = time.monotonic()

@@ -66,7 +66,7 @@ if [ "$stage" = pack ]; then
     exit 0
 fi
 
-# --- where things are written
+# --- folders for results
 
 folder=${2:-${OUT:-build/loan}}
 mkdir -p "$folder" && folder=$(cd "$folder" && pwd) && [ -w "$folder" ] ||
@@ -102,7 +102,7 @@ note() { # STEP RESULT SECONDS
     printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$(date -u +%FT%TZ)" >> "$keep/steps.tsv"
 }
 
-# --- what is here
+# --- the machine
 
 find_python > "$work/python"
 find_libraries > "$work/libraries"

@@ -220,7 +220,7 @@ template <int FAULT> static void multiplies(float *out)
     }
 }
 
-/* --- each in a process of its own */
+/* --- each kernel in a separate process */
 
 struct planted {
     const char *name;

@@ -23,7 +23,7 @@
 extern const dt_cuda_entry dt_cuda_entry_1;
 extern int dt_emulated_captures_refused; /* emulated/emulator.h */
 
-/* --- a card that counts its graphs, and has none that work where it is told so */
+/* --- a card that counts its graphs, and whose graphs fail on request */
 
 static const dt_graphs *real;
 static int recorded, launched;

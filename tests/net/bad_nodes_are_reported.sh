@@ -17,7 +17,7 @@ refused() { # code text options...: runs doctor and launch
 }
 port() { sed -n "/^Host $1\$/,/^Host /s/ *Port //p" "$net/ssh_config" | head -n 1; }
 
-# --- who cannot be reached, all in one recipe
+# --- nodes that cannot be reached, all in one recipe
 
 begin_closer
 cat >>"$net/ssh_config" <<END
@@ -60,7 +60,7 @@ kill $closer_pid
 mv "$net/host2/nobody" "$net/host2/authorized_keys"
 mv "$net/host3/nobody" "$net/host3/authorized_keys"
 
-# --- what is wrong with one that is reached
+# --- faults of a node that is reached
 
 recipe <<'END'
 nodes: [host1, host2]

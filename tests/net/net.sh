@@ -29,7 +29,7 @@ die() { echo "net.sh: $*" >&2; exit 1; }
 sshd=$(PATH=$PATH:/usr/sbin:/usr/local/sbin command -v sshd || true)
 ssh=$(command -v ssh || true)
 
-# --- what is allowed here
+# --- what this machine allows
 
 can_namespaces() {
     [ "$(id -u)" -eq 0 ] && command -v ip >/dev/null && command -v nsenter >/dev/null || return 1

@@ -17,7 +17,7 @@
 
 #include "base/strbuf.h"
 
-/* --- the fault, and from which call on */
+/* --- the fault, and the call at which it starts */
 
 static int64_t calls, fails_from = INT64_MAX; /* calls of the tested kind */
 static enum { NOTHING, MEMORY, DISK_FULL, DISK_BROKEN } fault = NOTHING;

@@ -44,7 +44,7 @@ struct alignas(16) float4 {
     float x, y, z, w;
 };
 
-/* --- what a kernel sees */
+/* --- the interface of kernels */
 
 struct dt_emulated_place {
     dim3 thread, block, block_size, grid_size;

@@ -319,7 +319,7 @@ const unsigned char *dt_emulated_exchange_all(const void *mine, size_t bytes, un
     return slots;
 }
 
-/* --- what is watched */
+/* --- watched memory */
 
 bool dt_emulated_watches(const void *memory, size_t bytes)
 {

@@ -191,7 +191,7 @@ void check_not_read(const unsigned char *to, size_t bytes)
 
 } // namespace
 
-/* --- the driver's */
+/* --- functions of the driver */
 
 dt_status dt_tensor_map_make(dt_tensor_map *out, const dt_heads_in_memory *x, unsigned box_rows,
                              dt_error *)
@@ -206,7 +206,7 @@ dt_status dt_tensor_map_make(dt_tensor_map *out, const dt_heads_in_memory *x, un
     return DT_OK;
 }
 
-/* --- the emulator's */
+/* --- functions for the emulator */
 
 void dt_emulated_hopper_block(unsigned count)
 {

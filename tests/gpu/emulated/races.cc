@@ -235,7 +235,7 @@ void dt_emulated_async_read(const void *memory, size_t bytes)
     }
 }
 
-/* --- what the compiler calls */
+/* --- functions that the compiler calls */
 
 #define ACCESS(bytes)                                       \
     extern "C" void __tsan_read##bytes(void *at)            \
