@@ -16,7 +16,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/startup.h"
+#include "base/process.h"
 
 #define LOOK_SECONDS      0.002 /* first pause between two looks at a program that is about to end */
 #define LOOK_MOST_SECONDS 0.05

@@ -9,8 +9,8 @@
 #ifndef DT_BASE_DIRS_H
 #define DT_BASE_DIRS_H
 
-#include "base/arena.h"
 #include "base/error.h"
+#include "base/memory.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,4 +1,5 @@
-/* file: reads files, and writes them so that a crash leaves either the old or the new file.
+/* file: reads files, writes them so that a crash leaves either the old or the new file, and computes the
+ * checksum of records in files.
  *
  * Errors  DT_ERR_IO with the path and the reason; DT_ERR_NOT_FOUND for a missing file; DT_ERR_BUSY
  *         from dt_file_lock
@@ -50,7 +51,16 @@ bool dt_file_exists(const char *path);
  * close-on-exec. */
 dt_status dt_file_lock(int *fd, const char *path, dt_error *err);
 
+/* crc32c: computes the Castagnoli CRC (polynomial 0x1EDC6F41, reflected; RFC 3720) that frames the records of
+ * TensorBoard's event files.
+ */
+
+/* Returns the masked CRC, as stored in TFRecord files. The mask keeps a CRC of data that itself contains CRCs
+ * meaningful. */
+uint32_t dt_crc32c_masked(const void *bytes, size_t length);
+
 #ifdef __cplusplus
 }
 #endif
+
 #endif

@@ -36,7 +36,7 @@ dt_status dt_json_read_foreign(json_t **out, const char *path, size_t max_bytes,
 void dt_json_write(dt_strbuf *out, const json_t *value);
 /* The same, indented by two spaces. */
 void dt_json_write_pretty(dt_strbuf *out, const json_t *value);
-/* json_shorten.c: appends JSON text, its numbers with the fewest digits that read back the same, for people. (Hashes
+/* json.c: appends JSON text, its numbers with the fewest digits that read back the same, for people. (Hashes
  * are computed from the 17 digits of dt_json_write.) */
 void dt_json_shorten(dt_strbuf *out, const char *text);
 

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/metric_doc.h"
+#include "base/metric_kinds.h"
 
 int main(int argc, char **argv)
 {

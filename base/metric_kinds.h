@@ -1,4 +1,5 @@
-/* metric_kinds: the table of the metrics that dtrun itself records.
+/* metric_kinds: the table of the metrics that dtrun itself records, and its forms for readers and for the
+ * page.
  *
  * Adding a metric: a row in metric_kinds.c, an id here in the same order, and the line that computes its value, in
  * engine/train/report.c or runner/supervisor/collect. docs/metrics.md and web/page/metric_table.js are generated from the table by
@@ -7,10 +8,12 @@
  *
  * Every other name is the user's, from an import: its direction is found by the words that the name contains.
  */
-#ifndef DT_METRIC_KINDS_H
-#define DT_METRIC_KINDS_H
+#ifndef DT_BASE_METRIC_KINDS_H
+#define DT_BASE_METRIC_KINDS_H
 
 #include <stdbool.h>
+
+#include "base/strbuf.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -77,7 +80,13 @@ extern const char *const dt_metric_high_words[];
 /* Returns true if a higher value of the metric is better. */
 bool dt_metric_more_is_better(const char *name);
 
+/* metric_doc: writes the table of metrics as docs/metrics.md and as web/page/metric_table.js. */
+
+void dt_metric_doc(dt_strbuf *out);
+void dt_metric_script(dt_strbuf *out);
+
 #ifdef __cplusplus
 }
 #endif
+
 #endif

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 
 #define GROUPS_MOST 64 /* groups in all, named or not */

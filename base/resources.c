@@ -1,3 +1,4 @@
+/* resources: control groups of processes, and the processors, memory and disk space that are available. */
 #include "base/resources.h"
 
 #include <errno.h>
@@ -8,8 +9,193 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "base/cgroups.h"
 #include "base/file.h"
+
+/* --- control groups */
+
+#define MAX_BYTES ((size_t)4 << 20) /* of a file in /proc or of a control group */
+
+/* Returns true if the comma-separated list has the word. */
+static bool has_word(const char *list, const char *word)
+{
+    size_t length = strlen(word);
+
+    for (;;) {
+        size_t next = strcspn(list, ",");
+
+        if (next == length && strncmp(list, word, length) == 0)
+            return true;
+        if (list[next] == '\0')
+            return false;
+        list += next + 1;
+    }
+}
+
+/* --- the group of a process */
+
+/* Returns the path of a line "ID:CONTROLLERS:PATH", which is changed in place; NULL if the line
+ * is for another controller. */
+static const char *path_in_line(char *line, const char *controller)
+{
+    char *controllers = strchr(line, ':'), *path;
+
+    if (controllers == NULL)
+        return NULL;
+    *controllers++ = '\0';
+    path = strchr(controllers, ':');
+    if (path == NULL)
+        return NULL;
+    *path++ = '\0';
+    if (controller == NULL)
+        return strcmp(line, "0") == 0 && controllers[0] == '\0' ? path : NULL;
+    return has_word(controllers, controller) ? path : NULL;
+}
+
+bool dt_cgroups_path(dt_strbuf *out, const char *root, pid_t pid, const char *controller)
+{
+    char name[64] = "self", path[DT_CGROUP_PATH_SIZE], *rest, *line;
+    const char *found = NULL;
+    dt_strbuf text;
+
+    dt_strbuf_reset(out);
+    dt_strbuf_init(&text);
+    if (pid != 0)
+        snprintf(name, sizeof(name), "%d", (int)pid);
+    snprintf(path, sizeof(path), "%s/proc/%s/cgroup", root, name);
+    if (dt_file_read(&text, path, MAX_BYTES, NULL) == DT_OK) {
+        rest = text.data;
+        while (found == NULL && (line = strsep(&rest, "\n")) != NULL)
+            found = path_in_line(line, controller);
+    }
+    if (found != NULL)
+        dt_strbuf_add_str(out, found);
+    dt_strbuf_release(&text);
+    return found != NULL;
+}
+
+/* --- mount points */
+
+/* Decodes a path of mountinfo in place: blanks and some other characters are written as \ooo. */
+static void unescape(char *path)
+{
+    char *to = path;
+
+    for (const char *from = path; *from != '\0'; to++)
+        if (from[0] == '\\' && strspn(from + 1, "01234567") >= 3) {
+            *to = (char)((from[1] - '0') * 64 + (from[2] - '0') * 8 + (from[3] - '0'));
+            from += 4;
+        } else {
+            *to = *from++;
+        }
+    *to = '\0';
+}
+
+/* Parses a line "ID PARENT DEVICE PART POINT OPTIONS ... - TYPE SOURCE SUPER_OPTIONS" of
+ * mountinfo into `out`. Returns true if it mounts the hierarchy of `controller`. */
+static bool is_mount(dt_cgroup_mount *out, const char *line, const char *controller)
+{
+    const char *tail = strstr(line, " - ");
+    char type[32], options[1024] = "";
+
+    if (tail == NULL || sscanf(tail, " - %31s %*s %1023s", type, options) < 1 ||
+        sscanf(line, "%*s %*s %*s %4095s %4095s", out->part, out->point) != 2)
+        return false;
+    unescape(out->part);
+    unescape(out->point);
+    out->version = controller == NULL ? 2 : 1;
+    return controller == NULL ? strcmp(type, "cgroup2") == 0
+                              : strcmp(type, "cgroup") == 0 && has_word(options, controller);
+}
+
+bool dt_cgroups_mount(dt_cgroup_mount *out, const char *root, const char *controller)
+{
+    char path[DT_CGROUP_PATH_SIZE], *rest, *line;
+    bool found = false;
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    snprintf(path, sizeof(path), "%s/proc/self/mountinfo", root);
+    if (dt_file_read(&text, path, MAX_BYTES, NULL) == DT_OK) {
+        rest = text.data;
+        while (!found && (line = strsep(&rest, "\n")) != NULL)
+            found = is_mount(out, line, controller);
+    }
+    dt_strbuf_release(&text);
+    return found;
+}
+
+/* Returns the rest of `path` below the mounted part. Returns "" if the part does not contain it:
+ * in a container, the mount point is then its own group. */
+static const char *below(const char *path, const char *part)
+{
+    size_t length = strcmp(part, "/") == 0 ? 0 : strlen(part);
+
+    if (strncmp(path, part, length) != 0 || (path[length] != '/' && path[length] != '\0'))
+        return "";
+    return strcmp(path + length, "/") == 0 ? "" : path + length;
+}
+
+static bool find_in(dt_cgroup_place *out, const char *root, const char *controller)
+{
+    dt_cgroup_mount mount;
+    dt_strbuf path;
+    int written = -1;
+
+    dt_strbuf_init(&path);
+    if (dt_cgroups_path(&path, root, 0, controller) && dt_cgroups_mount(&mount, root, controller)) {
+        out->version = mount.version;
+        out->top_bytes = strlen(root) + strlen(mount.point);
+        written = snprintf(out->folder, sizeof(out->folder), "%s%s%s", root, mount.point,
+                           below(path.data, mount.part));
+        /* The path is in a tree of another namespace. */
+        if (written > 0 && !dt_file_exists(out->folder))
+            out->folder[out->top_bytes] = '\0';
+    }
+    dt_strbuf_release(&path);
+    return written >= 0 && (size_t)written < sizeof(out->folder);
+}
+
+/* Finds the group of this process for a controller: in version 1 if the controller is mounted
+ * there, else in version 2. False: neither can be seen. */
+static bool cgroups_find(dt_cgroup_place *out, const char *root, const char *controller)
+{
+    return find_in(out, root, controller) || find_in(out, root, NULL);
+}
+
+/* Changes the folder to that of the parent group; false, and unchanged, at the mount point. */
+static bool cgroups_up(dt_cgroup_place *place)
+{
+    char *slash = strrchr(place->folder, '/');
+
+    if (strlen(place->folder) <= place->top_bytes || slash == NULL)
+        return false;
+    *slash = '\0';
+    return true;
+}
+
+/* --- counters of a group */
+
+int64_t dt_cgroups_oom_kills(const char *root)
+{
+    char path[DT_CGROUP_PATH_SIZE + 64];
+    const char *at;
+    dt_cgroup_place place;
+    int64_t count = -1;
+    dt_strbuf text;
+
+    if (!cgroups_find(&place, root, "memory"))
+        return -1;
+    dt_strbuf_init(&text);
+    snprintf(path, sizeof(path), "%s/%s", place.folder,
+             place.version == 1 ? "memory.oom_control" : "memory.events");
+    if (dt_file_read(&text, path, MAX_BYTES, NULL) == DT_OK &&
+        (at = strstr(text.data, "oom_kill ")) != NULL) /* but not oom_kill_disable */
+        count = strtoll(at + strlen("oom_kill "), NULL, 10);
+    dt_strbuf_release(&text);
+    return count;
+}
+
+/* --- processors, memory, disk */
 
 int64_t dt_resources_cores(void)
 {
@@ -88,13 +274,13 @@ static int64_t groups_allow(const char *root, dt_strbuf *text)
     int64_t least = INT64_MAX;
     dt_cgroup_place place;
 
-    if (!dt_cgroups_find(&place, root, "memory"))
+    if (!cgroups_find(&place, root, "memory"))
         return least;
     do {
         int64_t allows = group_allows(&place, text);
 
         least = allows < least ? allows : least;
-    } while (dt_cgroups_up(&place));
+    } while (cgroups_up(&place));
     return least;
 }
 

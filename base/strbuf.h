@@ -1,7 +1,7 @@
-/* strbuf: builds a string that grows.
+/* strbuf: builds a string that grows, also from text with references to the environment.
  *
  * Ownership  the struct is the caller's; `data` is always a C string, valid until the next call that adds
- * Errors     none to check: running out of memory ends the process (base/alloc.h). Use arenas for bulk data
+ * Errors     none to check: running out of memory ends the process (base/memory.h). Use arenas for bulk data
  */
 #ifndef DT_BASE_STRBUF_H
 #define DT_BASE_STRBUF_H
@@ -32,7 +32,17 @@ void dt_strbuf_remove_front(dt_strbuf *buf, size_t length);
 /* Returns the string, which the caller frees; the buffer is empty afterwards. */
 char *dt_strbuf_detach(dt_strbuf *buf);
 
+/* env_expand: replaces "${env:NAME}" and "${env:NAME:-default}" by values of this process's environment.
+ *
+ * Recipes keep references to secrets as they are written; the code that uses the value expands it.
+ */
+
+/* Resets `out` and writes the expanded text. An empty variable counts as unset. DT_ERR_RECIPE: a reference is
+ * malformed, or its variable is not set and has no default; the message says which. */
+dt_status dt_env_expand(dt_strbuf *out, const char *text, dt_error *err);
+
 #ifdef __cplusplus
 }
 #endif
+
 #endif

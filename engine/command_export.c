@@ -2,9 +2,8 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "engine/arguments.h"
 #include "engine/commands.h"
-#include "engine/weights/export.h"
+#include "engine/weights/weights.h"
 
 static dt_status parse_dtype(dt_dtype *out, const char *text, dt_error *err)
 {

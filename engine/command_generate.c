@@ -3,14 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/display.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "base/utf8.h"
-#include "engine/arguments.h"
 #include "engine/commands.h"
-#include "engine/generate/continue.h"
-#include "engine/generate/translate.h"
-#include "engine/generate_arguments.h"
+#include "engine/generate/generate.h"
 
 #define PROMPT_MOST ((size_t)64 << 20)
 

@@ -4,9 +4,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "engine/arguments.h"
 #include "engine/commands.h"
-#include "engine/score_arguments.h"
 
 #define LINES_MOST ((size_t)1 << 30) /* maximum size of an input file in bytes */
 

@@ -3,12 +3,9 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "engine/arguments.h"
-#include "engine/channel/stop.h"
+#include "engine/channel/events.h"
 #include "engine/commands.h"
-#include "engine/generate_arguments.h"
 #include "engine/program/program.h"
-#include "engine/score_arguments.h"
 #include "engine/task/task.h"
 #include "engine/train/train.h"
 

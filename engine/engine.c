@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/startup.h"
+#include "base/process.h"
 #include "base/version.h"
 #include "engine/commands.h"
 

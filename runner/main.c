@@ -4,14 +4,14 @@
 #include <unistd.h>
 
 #include "base/child.h"
-#include "base/startup.h"
+#include "base/process.h"
 #include "base/version.h"
 #include "runner/cli/command.h"
 #include "runner/cli/help.h"
+#include "runner/cli/options.h"
 #include "runner/cli/report.h"
-#include "runner/cli/suggest.h"
 #include "runner/relay/relay.h"
-#include "runner/sweep/drive.h"
+#include "runner/sweep/sweep.h"
 
 /* clang-format off */
 const dt_command *const dt_commands[] = {

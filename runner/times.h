@@ -46,7 +46,7 @@ typedef struct dt_time_limits {
     double end_again_seconds;     /* pause between two tries to end what an unusable agent left */
     double end_most_seconds; /* most that one try may take: the login, the kill and the proof */
 
-    /* How ranks are ended (supervisor/policy/ending.h). */
+    /* How ranks are ended (supervisor/policy/restart.h). */
     double failed_grace_seconds;   /* grace of the other ranks after a rank or node failed */
     double default_grace_seconds;  /* grace where the plan does not say */
     double shutdown_grace_seconds; /* grace of ranks whose agent got SIGTERM before `start` ended */
@@ -75,7 +75,7 @@ typedef struct dt_time_limits {
     double stop_stored_seconds; /* most that the answer to a stop waits for the store */
     double
         starts_settled_seconds; /* a supervisor that stores journals this late does not end at once */
-    double starts_window_seconds; /* starts further apart are not in a row (channel/starts.h) */
+    double starts_window_seconds; /* starts further apart are not in a row (channel/detach.h) */
     double ask_connect_seconds;   /* most that a command waits for a supervisor to listen */
     double ask_answer_seconds;    /* most that a command waits for a supervisor's answer */
     double ask_paused_seconds;    /* a supervisor without an answer is checked for a pause */

@@ -1,12 +1,9 @@
-/* attempt: changes the state of a run. Each start or resume is an attempt with its own states; an attempt
- * that has ended is never changed again (invariant 1), except by dt_store_attempt_amend.
- */
-#include "store/store_int.h"
-
+/* attempt: changes the state of a run by its attempts, and keeps a second copy of the files of an attempt. */
 #include <stdlib.h>
 
-#include "base/boot.h"
 #include "base/clock.h"
+#include "base/process.h"
+#include "store/store_int.h"
 
 #define NOW_SLACK_MS 10000
 
@@ -231,4 +228,68 @@ dt_status dt_store_run_restore(dt_store *store, bool *restored, const char *run,
 out:
     dt_arena_release(&arena);
     return dt_sql_group_end(&group, st, err);
+}
+
+/* --- a second copy of plan.json and place.json */
+
+dt_status dt_store_plan_set(dt_store *store, const char *run, int64_t attempt, const char *text,
+                            dt_error *err)
+{
+    dt_status st = DT_OK;
+    int64_t number;
+
+    DT_TRY(dt_store_run_number(store, &number, run, err));
+    DT_TRY(DT_SQL_RUN(store, err,
+                      "UPDATE attempts SET plan_json = ?3 WHERE run = ?1 AND attempt = ?2",
+                      DT_INT(number), DT_INT(attempt), DT_TEXT(text)));
+out:
+    return st;
+}
+
+dt_status dt_store_place_set(dt_store *store, const char *run, int64_t attempt, int64_t node,
+                             const char *text, dt_error *err)
+{
+    dt_status st = DT_OK;
+    int64_t number;
+
+    DT_TRY(dt_store_run_number(store, &number, run, err));
+    DT_TRY(DT_SQL_RUN(store, err,
+                      "UPDATE nodes SET place_json = ?4 WHERE run = ?1 AND attempt = ?2"
+                      " AND node = ?3",
+                      DT_INT(number), DT_INT(attempt), DT_INT(node), DT_TEXT(text)));
+out:
+    return st;
+}
+
+dt_status dt_store_plan_get(dt_store *store, const char **text, const char *run, int64_t attempt,
+                            dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+    int64_t number;
+    bool found;
+
+    *text = "";
+    DT_TRY(dt_store_run_number(store, &number, run, err));
+    DT_TRY(DT_SQL_FIRST(text, &found, &dt_sql_one_text, store, arena, err,
+                        "SELECT plan_json FROM attempts WHERE run = ?1 AND attempt = ?2",
+                        DT_INT(number), DT_INT(attempt)));
+out:
+    return st;
+}
+
+dt_status dt_store_place_get(dt_store *store, const char **text, const char *run, int64_t attempt,
+                             int64_t node, dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+    int64_t number;
+    bool found;
+
+    *text = "";
+    DT_TRY(dt_store_run_number(store, &number, run, err));
+    DT_TRY(
+        DT_SQL_FIRST(text, &found, &dt_sql_one_text, store, arena, err,
+                     "SELECT place_json FROM nodes WHERE run = ?1 AND attempt = ?2 AND node = ?3",
+                     DT_INT(number), DT_INT(attempt), DT_INT(node)));
+out:
+    return st;
 }

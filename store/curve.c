@@ -1,11 +1,11 @@
-/* curve: reads a metric of a run as one curve over its attempts.
+/* curve: reads a metric of a run as one curve over its attempts, and what is new in a run.
  *
  * If an attempt started from step s, points of older attempts after s were undone and are left out; at s itself, where
  * both can have a point, the newer one is used.
  */
-#include "store/store_int.h"
-
 #include <string.h>
+
+#include "store/store_int.h"
 
 /* Returns for each attempt, from 1, its last step that counts: the earliest start of a later attempt. */
 static dt_status last_steps_read(dt_store *store, int64_t **out, int64_t *count, int64_t run,
@@ -176,4 +176,168 @@ dt_status dt_store_curve_newest(dt_store *store, const dt_store_curves *curves, 
 out:
     dt_sql_close(&rows);
     return st;
+}
+
+/* since: reads what is new in a run since a reader's mark; the writer does not know of marks.
+ *
+ * Within an attempt the points of a curve arrive in order of steps, so a mark is the attempt and the last step of
+ * each of its curves. A mark moves to the next attempt once all points were read and a later attempt exists.
+ */
+
+typedef struct curve_ends {
+    int64_t series, first_step, last_step;
+    const char *name;
+} curve_ends;
+
+#define ENDS(X)                                    \
+    X(curve_ends, series, "s.series")              \
+    X(curve_ends, name, "s.name")                  \
+    X(curve_ends, first_step, "min(p.first_step)") \
+    X(curve_ends, last_step, "max(p.last_step)")
+
+static const dt_sql_row ends_row = DT_SQL_ROW(curve_ends, ENDS);
+
+/* Reads the ends of an attempt's curves from the pyramid, because a curve can have a million points of other
+ * attempts. */
+static dt_status curves_read(dt_store *store, curve_ends **out, int64_t *count, int64_t run,
+                             int64_t attempt, dt_arena *arena, dt_error *err)
+{
+    return DT_SQL_LIST(
+        out, count, &ends_row, store, arena, err,
+        DT_SQL_SELECT(
+            ENDS,
+            "FROM series s JOIN pyramid p ON p.series = s.series AND p.attempt = ?2 AND p.level = 4"
+            " WHERE s.run = ?1 GROUP BY s.series ORDER BY s.series"),
+        DT_INT(run), DT_INT(attempt));
+}
+
+static dt_status number_read(dt_store *store, int64_t *out, const char *sql, int64_t of,
+                             dt_error *err)
+{
+    bool found;
+
+    *out = 0;
+    return DT_SQL_FIRST(out, &found, &dt_sql_one_int, store, NULL, err, sql, DT_INT(of));
+}
+
+static dt_status newest_attempt(dt_store *store, int64_t *out, int64_t run, dt_error *err)
+{
+    return number_read(store, out, "SELECT max(attempt) FROM attempts WHERE run = ?1", run, err);
+}
+
+dt_status dt_store_since_now(dt_store *store, dt_since *out, const char *run, dt_arena *arena,
+                             dt_error *err)
+{
+    dt_sql_group group = {0};
+    curve_ends *curves;
+    dt_status st;
+    int64_t number;
+
+    memset(out, 0, sizeof(*out));
+    DT_TRY(dt_sql_group_begin_reading(&group, store, err));
+    DT_TRY(dt_store_run_number(store, &number, run, err));
+    DT_TRY(newest_attempt(store, &out->attempt, number, err));
+    DT_TRY(number_read(store, &out->event, "SELECT max(event) FROM events WHERE run = ?1", number,
+                       err));
+    DT_TRY(curves_read(store, &curves, &out->count, number, out->attempt, arena, err));
+    out->marks = dt_arena_alloc_array(arena, (size_t)out->count + 1, sizeof(*out->marks));
+    for (int64_t i = 0; i < out->count; i++)
+        out->marks[i] = (dt_since_mark){curves[i].series, curves[i].last_step};
+out:
+    return dt_sql_group_end(&group, st, err);
+}
+
+static int64_t step_of(const dt_since *since, int64_t series)
+{
+    for (int64_t low = 0, high = since->count; low < high;) {
+        int64_t middle = low + (high - low) / 2;
+
+        if (since->marks[middle].series == series)
+            return since->marks[middle].step;
+        if (since->marks[middle].series < series)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return INT64_MIN;
+}
+
+/* Passes up to `most` points of a curve after *step to `take`, and advances *step. */
+static dt_status points_give(dt_store *store, int64_t *step, int64_t *given,
+                             const curve_ends *curve, int64_t attempt, int64_t most,
+                             dt_store_take take, void *context, dt_error *err)
+{
+    int64_t after = *step >= curve->first_step ? *step : curve->first_step - 1;
+    dt_metric point = {.attempt = attempt, .name = curve->name};
+    dt_sql_rows rows = {0};
+    dt_status st;
+    bool more;
+
+    DT_TRY(DT_SQL_OPEN(&rows, store, NULL, err,
+                       "SELECT step, time_ms, value FROM metrics WHERE series = ?1 AND step > ?2"
+                       " AND attempt = ?3 ORDER BY step LIMIT ?4",
+                       DT_INT(curve->series), DT_INT(after), DT_INT(attempt), DT_INT(most)));
+    for (;;) {
+        DT_TRY(dt_sql_next(&rows, &more, err));
+        if (!more)
+            break;
+        point.step = *step = dt_sql_int(&rows);
+        point.time_ms = dt_sql_int(&rows);
+        point.value = dt_sql_real(&rows);
+        take(context, &point);
+        ++*given;
+    }
+out:
+    dt_sql_close(&rows);
+    return st;
+}
+
+static dt_status attempt_read(dt_store *store, dt_since *since, int64_t *given, int64_t run,
+                              int64_t most, dt_store_take take, void *context, dt_arena *arena,
+                              dt_error *err)
+{
+    dt_since_mark *marks;
+    curve_ends *curves;
+    int64_t count;
+    dt_status st;
+
+    DT_TRY(curves_read(store, &curves, &count, run, since->attempt, arena, err));
+    marks = dt_arena_alloc_array(arena, (size_t)count + 1, sizeof(*marks));
+    for (int64_t i = 0; i < count; i++) {
+        marks[i] = (dt_since_mark){curves[i].series, step_of(since, curves[i].series)};
+        if (marks[i].step < curves[i].last_step && *given < most)
+            DT_TRY(points_give(store, &marks[i].step, given, &curves[i], since->attempt,
+                               most - *given, take, context, err));
+    }
+    since->marks = marks;
+    since->count = count;
+out:
+    return st;
+}
+
+dt_status dt_store_since_points(dt_store *store, dt_since *since, bool *more, const char *run,
+                                int64_t most, dt_store_take take, void *context, dt_arena *arena,
+                                dt_error *err)
+{
+    int64_t number, newest, given = 0;
+    dt_sql_group group = {0};
+    dt_status st;
+
+    *more = false;
+    DT_TRY(dt_sql_group_begin_reading(&group, store, err));
+    DT_TRY(dt_store_run_number(store, &number, run, err));
+    DT_TRY(newest_attempt(store, &newest, number, err));
+    DT_TRY(attempt_read(store, since, &given, number, most, take, context, arena, err));
+    *more = given == most || newest > since->attempt;
+    if (given == 0 && newest > since->attempt) {
+        since->attempt++;
+        since->count = 0;
+    }
+out:
+    return dt_sql_group_end(&group, st, err);
+}
+
+dt_status dt_store_version_seen(dt_store *store, int64_t *out, dt_error *err)
+{
+    return number_read(store, out, "SELECT data_version FROM pragma_data_version WHERE ?1", 1, err);
 }

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/boot.h"
+#include "base/process.h"
 
 typedef struct newest {
     int64_t run, attempt;

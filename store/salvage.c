@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/display.h"
 #include "base/strbuf.h"
-#include "base/utf8.h"
 
 enum { LONG_TEXT_BYTES = 400 }; /* shorter texts are stored in the page of their row */
 

@@ -29,9 +29,6 @@ typedef struct dt_sql_view {
 
 extern const dt_sql_view dt_sql_views[]; /* ends with a NULL name */
 
-/* Appends the statements that make the views, as temporary ones. They call checkpoint_path(PATH, RUN) and
- * checkpoint_kept(PATH, RUN) (query.c). */
-void dt_sql_views_create(dt_strbuf *out);
 /* Appends docs/sql.md. */
 void dt_sql_views_markdown(dt_strbuf *out);
 

@@ -1,16 +1,141 @@
-#include "store/store_int.h"
-
+/* store: opens the store. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/dirs.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
+#include "store/store_int.h"
+
+/* place: checks the file system of the store, and its permissions.
+ *
+ * WAL needs shared memory and locks that work across processes; network and cluster file systems provide both per
+ * host only, which damages a store sooner or later.
+ */
+
+#define FUSE_TYPE 0x65735546UL
+
+static const struct {
+    unsigned long type; /* f_type of statfs, as in linux/magic.h and the sources of file systems */
+    const char *name;
+} refused[] = {
+    {0x6969UL, "NFS"},        {0x517BUL, "SMB"},        {0xFF534D42UL, "CIFS"},
+    {0xFE534D42UL, "SMB2"},   {0x0BD00BD0UL, "Lustre"}, {0x47504653UL, "GPFS"},
+    {0x19830326UL, "BeeGFS"}, {0x00C36400UL, "Ceph"},   {0x5346414FUL, "AFS"},
+    {0x73757245UL, "Coda"},   {0x01021997UL, "9P"},     {0x7461636FUL, "OCFS2"},
+    {0x01161970UL, "GFS2"},   {0xAAD7AAEAUL, "PanFS"},  {0x786F4256UL, "VirtualBox"},
+    {0xBACBACBCUL, "VMware"},
+};
+
+/* FUSE file systems that store data on a local disk; all others are refused. */
+static const char *const local_fuse[] = {"fuse-overlayfs", "overlayfs", "bindfs",    "mergerfs",
+                                         "ntfs-3g",        "fuseblk",   "gocryptfs", "encfs"};
+
+const char *dt_store_file_system_refused(unsigned long type, const char *fuse_name)
+{
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
+        if (refused[i].type == type)
+            return refused[i].name;
+    if (type != FUSE_TYPE)
+        return NULL;
+    for (size_t i = 0; i < sizeof(local_fuse) / sizeof(local_fuse[0]); i++)
+        if (strcmp(local_fuse[i], fuse_name) == 0)
+            return NULL;
+    return fuse_name[0] != '\0' ? fuse_name : "FUSE";
+}
+
+/* Returns the type of the mount that holds `device`, without "fuse."; "" if the mount table does not list it. */
+static void mount_type(char *out, size_t size, dev_t device)
+{
+    char wanted[32], *line = NULL;
+    size_t line_size = 0;
+    FILE *table = fopen("/proc/self/mountinfo", "re");
+
+    out[0] = '\0';
+    if (table == NULL)
+        return;
+    snprintf(wanted, sizeof(wanted), " %u:%u ", major(device), minor(device));
+    while (getline(&line, &line_size, table) > 0) {
+        const char *type = strstr(line, " - ");
+        if (type == NULL || strstr(line, wanted) == NULL)
+            continue;
+        type += strlen(" - ");
+        if (strncmp(type, "fuse.", 5) == 0)
+            type += 5;
+        snprintf(out, size, "%.*s", (int)strcspn(type, " "), type);
+    }
+    free(line);
+    fclose(table);
+}
+
+static dt_status folder_check(const char *path, dt_error *err)
+{
+    char folder[4096], fuse_name[64] = "";
+    const char *slash = strrchr(path, '/'), *name;
+    struct statfs system;
+    struct stat info;
+
+    if (slash == NULL)
+        snprintf(folder, sizeof(folder), ".");
+    else if (snprintf(folder, sizeof(folder), "%.*s", slash == path ? 1 : (int)(slash - path),
+                      path) >= (int)sizeof(folder))
+        return DT_FAIL(err, DT_ERR_IO, "cannot open the run store: its path is too long");
+    if (statfs(folder, &system) != 0 || stat(folder, &info) != 0)
+        return DT_FAIL(err, DT_ERR_IO, "cannot open the run store in '%s': %s", folder,
+                       strerror(errno));
+    if ((unsigned long)system.f_type == FUSE_TYPE)
+        mount_type(fuse_name, sizeof(fuse_name), info.st_dev);
+    /* f_type is signed on some machines: compare its lower 32 bits */
+    name = dt_store_file_system_refused((unsigned long)system.f_type & 0xFFFFFFFFUL, fuse_name);
+    if (name != NULL)
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED,
+                       "cannot keep the run store in '%s': it is on a network file system (%s), "
+                       "where SQLite's locks do not hold (set XDG_STATE_HOME to a folder on a "
+                       "local disk)",
+                       folder, name);
+    return DT_OK;
+}
+
+/* Checks the folder, creates the file if missing, and sets mode 0600. */
+static dt_status store_file_prepare(const char *path, dt_error *err)
+{
+    dt_status st = folder_check(path, err);
+    struct stat info;
+    int fd;
+
+    if (st != DT_OK)
+        return st;
+    /* The file is created here instead of by SQLite, for its mode; SQLite gives -wal and -shm the same mode. An
+     * existing file is never opened and closed here: closing it would release the locks that another handle of this
+     * process has on it. */
+    fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd >= 0) {
+        close(fd);
+        return DT_OK;
+    }
+    if (errno != EEXIST)
+        return DT_FAIL(err, DT_ERR_IO, "cannot make the run store '%s': %s", path, strerror(errno));
+    if (stat(path, &info) != 0)
+        return DT_FAIL(err, DT_ERR_IO, "cannot open the run store '%s': %s", path, strerror(errno));
+    if (!S_ISREG(info.st_mode))
+        return DT_FAIL(err, DT_ERR_IO, "cannot open the run store '%s': it is not a file", path);
+    if (access(path, R_OK | W_OK) != 0)
+        return DT_FAIL(err, DT_ERR_IO, "cannot open the run store '%s': %s", path, strerror(errno));
+    if ((info.st_mode & 0077) != 0 && chmod(path, 0600) != 0)
+        return DT_FAIL(err, DT_ERR_IO, "cannot make the run store '%s' private (mode 0600): %s",
+                       path, strerror(errno));
+    return DT_OK;
+}
+
+/* --- opening */
 
 /* Switches the file to WAL. Several processes may do this with a new store at once: in all but
  * one the statement fails at once, without the busy handler, and is retried. */
@@ -61,7 +186,7 @@ dt_status dt_store_open(dt_store **out, const char *path, dt_error *err)
         DT_TRY(dt_dir_make(&folder, DT_DIR_STATE, &arena, err));
         path = dt_arena_printf(&arena, "%s/store.db", folder);
     }
-    DT_TRY(dt_store_file_prepare(path, err));
+    DT_TRY(store_file_prepare(path, err));
     store = dt_calloc(1, sizeof(*store));
     store->path = dt_strdup(path);
     code = sqlite3_open_v2(path, &store->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
@@ -163,4 +288,106 @@ out:
         close(fd);
     dt_strbuf_release(&path);
     return st;
+}
+
+/* read_only: opens the store where it cannot be written: on a full disk, or a file system that is mounted read-only.
+ *
+ * SQLite can read a store with a WAL without writing only if its -shm also exists. Without a WAL no process
+ * writes the file, and it is opened as immutable.
+ */
+
+static bool has_wal(const char *path)
+{
+    struct stat info;
+    dt_strbuf name;
+    bool has;
+
+    dt_strbuf_init(&name);
+    dt_strbuf_add_fmt(&name, "%s-wal", path);
+    has = stat(name.data, &info) == 0 && info.st_size > 0;
+    dt_strbuf_release(&name);
+    return has;
+}
+
+/* Writes "file:PATH?..." with characters that have a meaning in a URI quoted. */
+static void write_uri(dt_strbuf *out, const char *path, const char *options)
+{
+    dt_strbuf_add_str(out, "file:");
+    for (; *path != '\0'; path++)
+        if (strchr("%?#", *path) != NULL)
+            dt_strbuf_add_fmt(out, "%%%02X", (unsigned)(unsigned char)*path);
+        else
+            dt_strbuf_add_char(out, *path);
+    dt_strbuf_add_fmt(out, "?%s", options);
+}
+
+static dt_status open_file(dt_store *store, const char *options, dt_error *err)
+{
+    int64_t version = 0;
+    dt_strbuf uri;
+    dt_status st = DT_OK;
+    int code;
+
+    dt_strbuf_init(&uri);
+    write_uri(&uri, store->path, options);
+    code = sqlite3_open_v2(uri.data, &store->db,
+                           SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL);
+    if (store->db == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "cannot open the run store: no memory");
+    if (code != SQLITE_OK)
+        DT_TRY(dt_sql_fail(store, code, "open the run store", err));
+    dt_sql_harden(store->db);
+    sqlite3_extended_result_codes(store->db, 1);
+    sqlite3_busy_timeout(store->db, DT_STORE_BUSY_TIMEOUT_MS);
+    DT_TRY(dt_sql_exec(store, "PRAGMA temp_store = MEMORY; PRAGMA cell_size_check = ON",
+                       "open the run store", err));
+    DT_TRY(dt_store_check(store, &version, err));
+    if (version == 0)
+        DT_THROW(err, DT_ERR_IO,
+                 "cannot open the run store '%s': it is empty and cannot be written", store->path);
+out:
+    dt_strbuf_release(&uri);
+    return st;
+}
+
+static dt_status open_to_read(dt_store **out, const char *path, const char *options, dt_error *err)
+{
+    dt_store *store = dt_calloc(1, sizeof(*store));
+    dt_status st = DT_OK;
+
+    *out = NULL;
+    store->path = dt_strdup(path);
+    DT_TRY(open_file(store, options, err));
+    *out = store;
+    store = NULL;
+out:
+    dt_store_close(store);
+    return st;
+}
+
+bool dt_store_can_write(const dt_store *store)
+{
+    return sqlite3_db_readonly(store->db, "main") == 0;
+}
+
+dt_status dt_store_open_to_read(dt_store **out, const char *path, dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT;
+    dt_status st = dt_store_open(out, path, &problem);
+    const char *folder;
+    dt_arena arena;
+
+    if (st == DT_OK)
+        return DT_OK;
+    dt_arena_init(&arena, 0);
+    if (st == DT_ERR_IO && path == NULL &&
+        dt_dir_path(&folder, DT_DIR_STATE, &arena, NULL) == DT_OK)
+        path = dt_arena_printf(&arena, "%s/store.db", folder);
+    if (st == DT_ERR_IO && path != NULL && access(path, R_OK) == 0) {
+        st = open_to_read(out, path, "mode=ro", NULL);
+        if (st != DT_OK && !has_wal(path))
+            st = open_to_read(out, path, "mode=ro&immutable=1", NULL);
+    }
+    dt_arena_release(&arena);
+    return st == DT_OK ? DT_OK : DT_FAIL(err, problem.code, "%s", problem.message);
 }

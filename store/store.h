@@ -23,8 +23,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/arena.h"
 #include "base/error.h"
+#include "base/memory.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -35,7 +35,7 @@ typedef struct dt_store dt_store;
 /* --- store.c */
 /* Opens $XDG_STATE_HOME/dtrun/store.db where path is NULL, and creates it if missing. */
 dt_status dt_store_open(dt_store **out, const char *path, dt_error *err);
-/* Opens the store for reading, also on a read-only file system (read_only.c); writing then fails. */
+/* Opens the store for reading, also on a read-only file system (store.c); writing then fails. */
 dt_status dt_store_open_to_read(dt_store **out, const char *path, dt_error *err);
 bool dt_store_can_write(const dt_store *store);
 void dt_store_close(dt_store *store);
@@ -53,7 +53,7 @@ bool dt_store_is_current(const dt_store *store);
 bool dt_store_renew(dt_store *store, const char *run);
 /* For the writer, after dt_store_is_current returned false: copies the rows of the run to the file that is now at
  * the path, which is created if missing; rows of the run that it already has are kept. Must not be called in a
- * transaction. (move.c) */
+ * transaction. (backup.c) */
 dt_status dt_store_move_run(dt_store *old, const char *run, dt_error *err);
 /* Syncs all commits to the disk, so that a power loss cannot undo them. */
 dt_status dt_store_sync(dt_store *store, dt_error *err);
@@ -101,7 +101,6 @@ typedef struct dt_run {
  * of this machine, which nobody can set, and the wall clock (`now_ms`) where the boot clock is unknown. */
 double dt_run_elapsed_seconds(const dt_run *run, int64_t now_ms);
 
-
 /* Adds a run in state queued, with attempt 1 starting at parent_step. DT_ERR_BUSY if the id is in use. */
 dt_status dt_store_run_add(dt_store *store, const dt_run *run, dt_error *err);
 /* Copies the points of the run `from`, up to `step`, into attempt 1 of `run`, so that they survive the removal of
@@ -113,9 +112,6 @@ dt_status dt_store_run_copy_past(dt_store *store, const char *run, const char *f
  * lists the candidates). */
 dt_status dt_store_run_find(dt_store *store, dt_run *out, const char *ref, dt_arena *arena,
                             dt_error *err);
-/* As dt_store_run_list, but only runs older than the run `after`, to read a list page by page. */
-dt_status dt_store_run_list_after(dt_store *store, dt_run **out, int64_t *count, int state,
-                                  const char *after, int64_t limit, dt_arena *arena, dt_error *err);
 /* Lists runs, newest first. state -1: any. limit 0: all. */
 dt_status dt_store_run_list(dt_store *store, dt_run **out, int64_t *count, int state, int64_t limit,
                             dt_arena *arena, dt_error *err);
@@ -136,11 +132,11 @@ dt_status dt_store_run_remove(dt_store *store, const char *run, dt_error *err);
 /* Copies the store to a new file, mode 0600, while others may write. The copy is verified before it is renamed to
  * `path`. DT_ERR_USAGE: `path` exists; DT_ERR_CORRUPT: the store is damaged, and no file is left. */
 dt_status dt_store_backup(dt_store *store, const char *path, dt_error *err);
-/* --- verify.c */
+/* --- schema.c */
 /* Reads the whole store and lists what is damaged, as messages: the file, or pyramids that differ from their points. */
 dt_status dt_store_verify(dt_store *store, const char ***problems, int64_t *count, dt_arena *arena,
                           dt_error *err);
-/* --- query.c */
+/* --- sql_views.c */
 typedef struct dt_query_value {
     enum { DT_QUERY_NULL, DT_QUERY_INT, DT_QUERY_REAL, DT_QUERY_TEXT } kind;
     int64_t integer;
@@ -154,7 +150,7 @@ typedef void (*dt_query_take)(void *context, const char *const *names, const dt_
  * within `seconds`. */
 dt_status dt_store_query(dt_store *store, const char *sql, double seconds, dt_query_take take,
                          void *context, dt_error *err);
-/* --- search.c */
+/* --- run_read.c */
 #define DT_RUN_SEARCH_ACTIVE (-2) /* runs that have not ended */
 typedef struct dt_run_search {
     int state;         /* -1: any; or DT_RUN_SEARCH_ACTIVE */
@@ -229,12 +225,12 @@ typedef struct dt_attempt {
 dt_status dt_store_attempt_list(dt_store *store, dt_attempt **out, int64_t *count, const char *run,
                                 dt_arena *arena, dt_error *err);
 
-/* --- node.c: nodes and ranks of an attempt */
+/* --- event.c: nodes and ranks of an attempt */
 typedef struct dt_node {
     int64_t node;
     const char *name, *state; /* "connecting", "ready", "running", "lost", "released" */
     int64_t acknowledged;     /* journal number of the next expected event, from 0 */
-    const char *boot_id;      /* as reported by the agent (base/boot.h); "" or NULL: not yet */
+    const char *boot_id;      /* as reported by the agent (base/process.h); "" or NULL: not yet */
 } dt_node;
 typedef struct dt_rank {
     int64_t rank, node, local_rank, pid; /* pid 0: not started */
@@ -251,7 +247,7 @@ dt_status dt_store_node_list(dt_store *store, dt_node **out, int64_t *count, con
 dt_status dt_store_rank_list(dt_store *store, dt_rank **out, int64_t *count, const char *run,
                              int64_t attempt, dt_arena *arena, dt_error *err);
 
-/* --- copy.c: a second copy of those files of the run's folder that must not be lost */
+/* --- attempt.c: a second copy of those files of the run's folder that must not be lost */
 /* attempt-N/plan.json as text. */
 dt_status dt_store_plan_set(dt_store *store, const char *run, int64_t attempt, const char *text,
                             dt_error *err);
@@ -332,7 +328,7 @@ dt_status dt_store_band(dt_store *store, dt_band **out, int64_t *count, const ch
 dt_status dt_store_group_runs(dt_store *store, const char ***ids, int64_t *count, const char *group,
                               dt_arena *arena, dt_error *err);
 
-/* --- since.c: what a run has gained since a client last read it */
+/* --- curve.c: what a run has gained since a client last read it */
 typedef struct dt_since_mark {
     int64_t series, step; /* last point seen of a curve */
 } dt_since_mark;
@@ -367,7 +363,7 @@ dt_status dt_store_curve_buckets(dt_store *store, dt_bucket **out, int64_t *coun
                                  const dt_store_curves *curves, int64_t which, int64_t from,
                                  int64_t to, int64_t most, dt_arena *arena, dt_error *err);
 
-/* --- metric_summary.c: the last, lowest and highest value of a curve, and the mean speed */
+/* --- buckets.c: the last, lowest and highest value of a curve, and the mean speed */
 typedef enum dt_metric_which {
     DT_METRIC_LAST,
     DT_METRIC_LOWEST,
@@ -402,7 +398,7 @@ dt_status dt_store_event_list(dt_store *store, dt_store_event **out, int64_t *co
                               const char *run, int64_t after_id, int64_t limit, dt_arena *arena,
                               dt_error *err);
 
-/* --- checkpoint.c */
+/* --- event.c */
 typedef struct dt_store_checkpoint {
     int64_t attempt, step, bytes, time_ms;
     const char *path, *digest;

@@ -23,7 +23,7 @@
 #define DT_STORE_BUSY_TIMEOUT_MS 30000
 #define DT_STORE_STATEMENTS_MAX  128
 
-/* Functions of points.c, which collects points in memory until the transaction ends. */
+/* Functions of metric.c, which collects points in memory until the transaction ends. */
 typedef struct dt_store_gatherer {
     /* Writes the points, with_piles: and their pyramid. Does nothing outside a transaction. */
     dt_status (*write)(dt_store *store, bool with_piles, dt_error *err);
@@ -109,12 +109,10 @@ dt_status dt_sql_open(dt_sql_rows *rows, dt_store *store, dt_arena *arena, const
 dt_status dt_sql_next(dt_sql_rows *rows, bool *more, dt_error *err);
 void dt_sql_close(dt_sql_rows *rows); /* accepts rows of zero bytes */
 
-const char *dt_sql_text(dt_sql_rows *rows); /* NULL is "" */
-int64_t dt_sql_int(dt_sql_rows *rows);      /* NULL is 0 */
-int64_t dt_sql_int_or(dt_sql_rows *rows, int64_t null_value);
+int64_t dt_sql_int(dt_sql_rows *rows); /* NULL is 0 */
 double dt_sql_real(dt_sql_rows *rows); /* NULL is NaN */
 
-/* --- row.c: rows as structs
+/* --- sql.c: rows as structs
  * The columns of a row are listed once, with the members of its struct, whose types are those of the columns:
  *     #define NODE(X) X(dt_node, node, "node") X(dt_node, name, "name")
  *     static const dt_sql_row node_row = DT_SQL_ROW(dt_node, NODE);
@@ -207,14 +205,7 @@ dt_status dt_sql_commit(dt_store *store, dt_error *err);
 /* Discards collected points. Call this after any end of a transaction. */
 void dt_sql_after_end(dt_store *store);
 
-/* --- points.c */
-/* Collects a point that a transaction adds, if the curve is open in this transaction (*open). After a failure the
- * transaction cannot commit. */
-dt_status dt_points_add(dt_store *store, bool *open, const char *run, const dt_metric *point,
-                        dt_error *err);
-/* Opens a curve until the end of the transaction. */
-void dt_points_open(dt_store *store, const char *run, int64_t attempt, const char *name,
-                    int64_t series);
+/* --- metric.c */
 
 /* --- pyramid.c */
 #define DT_PYRAMID_LEVELS 4
@@ -250,7 +241,7 @@ dt_status dt_open_piles_write(dt_store *store, dt_open_piles *g, dt_error *err);
  * transaction. */
 dt_status dt_pyramid_build(dt_store *store, const char *run, dt_error *err);
 
-/* --- pyramid_read.c */
+/* --- pyramid.c */
 typedef struct dt_step_range {
     int64_t from, to; /* both inclusive; from > to: nothing */
 } dt_step_range;
@@ -274,7 +265,7 @@ dt_status dt_curve_piles(dt_store *store, const dt_store_curves *curves, int64_t
                          dt_step_range range, int shift, dt_pile_take take, void *context,
                          dt_arena *arena, dt_error *err);
 
-/* --- checkpoint.c */
+/* --- event.c */
 /* Returns the path of a checkpoint that was saved at `path`: in the store's present folder if it was moved with the
  * store. */
 const char *dt_checkpoint_path(const dt_store *store, const char *path, const char *run,
@@ -282,18 +273,17 @@ const char *dt_checkpoint_path(const dt_store *store, const char *path, const ch
 
 /* True for the row `r` of runs, and `a` of its newest attempt, that dtrun can have written: the id is a name without
  * a path, and numbers are in the range of steps and times. Other rows come from elsewhere: lists leave them out,
- * and verify.c reports them. */
+ * and schema.c reports them. */
 #define DT_SQL_WHOLE(number) " AND coalesce(" number ", 0) BETWEEN 0 AND 9007199254740991"
-#define DT_SQL_RUN_IS_SOUND                                                          \
-    " typeof(r.id) = 'text' AND length(r.id) BETWEEN 1 AND 64 AND r.id NOT GLOB"     \
-    " '*[^a-zA-Z0-9._-]*' AND r.id NOT GLOB '[.-]*' AND r.attempt BETWEEN 1 AND"     \
-    " 2147483647" DT_SQL_WHOLE("r.step") DT_SQL_WHOLE("r.created_ms")                \
+#define DT_SQL_RUN_IS_SOUND                                                      \
+    " typeof(r.id) = 'text' AND length(r.id) BETWEEN 1 AND 64 AND r.id NOT GLOB" \
+    " '*[^a-zA-Z0-9._-]*' AND r.id NOT GLOB '[.-]*' AND r.attempt BETWEEN 1 AND" \
+    " 2147483647" DT_SQL_WHOLE("r.step") DT_SQL_WHOLE("r.created_ms")            \
         DT_SQL_WHOLE("r.parent_step")
-#define DT_SQL_ATTEMPT_IS_SOUND                                                      \
-    DT_SQL_WHOLE("a.start_step") DT_SQL_WHOLE("a.steps_total")                       \
-    DT_SQL_WHOLE("a.created_ms") DT_SQL_WHOLE("a.started_ms")                        \
-    DT_SQL_WHOLE("a.first_step_ms") DT_SQL_WHOLE("a.ended_ms")                       \
-    DT_SQL_WHOLE("a.elapsed_ms")
+#define DT_SQL_ATTEMPT_IS_SOUND                                                             \
+    DT_SQL_WHOLE("a.start_step")                                                            \
+    DT_SQL_WHOLE("a.steps_total") DT_SQL_WHOLE("a.created_ms") DT_SQL_WHOLE("a.started_ms") \
+        DT_SQL_WHOLE("a.first_step_ms") DT_SQL_WHOLE("a.ended_ms") DT_SQL_WHOLE("a.elapsed_ms")
 #define DT_SQL_IS_SOUND DT_SQL_RUN_IS_SOUND DT_SQL_ATTEMPT_IS_SOUND
 
 /* --- schema.c */
@@ -306,12 +296,10 @@ void dt_sql_harden(sqlite3 *db);
 /* Creates the tables, unless another process has created them meanwhile. */
 dt_status dt_store_create(dt_store *store, dt_error *err);
 
-/* --- place.c */
+/* --- store.c */
 /* Returns the name of a file system whose shared memory and locks cannot be trusted; NULL for others. `type`: statfs's
  * f_type; fuse_name: the name after "fuse." in the mount table, or "". */
 const char *dt_store_file_system_refused(unsigned long type, const char *fuse_name);
-/* Checks the folder, creates the file if missing, and sets mode 0600. */
-dt_status dt_store_file_prepare(const char *path, dt_error *err);
 
 /* --- run.c */
 /* Returns the newest attempt of a run and its state. DT_ERR_NOT_FOUND. */

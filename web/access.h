@@ -1,4 +1,4 @@
-/* access: lets only clients with the token see what the server serves.
+/* access: refuses malformed requests, requests from other sites, and clients without the token.
  *
  * Purpose  every user of a machine can connect to its loopback ports, while the run store is private (0600)
  *
@@ -31,9 +31,6 @@ typedef struct dt_web_token {
  * A token file that other users can read, or that another user owns, is also replaced. */
 dt_status dt_web_token_get(dt_web_token *out, const char *folder, bool renew, dt_error *err);
 
-/* Compares in constant time. */
-bool dt_web_token_is(const char *given, const char *token);
-
 typedef enum dt_web_entry {
     DT_WEB_ENTER,
     DT_WEB_SET_COOKIE, /* a link was opened: set the cookie, redirect to the address without token */
@@ -52,7 +49,52 @@ typedef struct dt_web_access_request {
 /* Decides whether a request may enter. token NULL: every request may. */
 dt_web_entry dt_web_entry_of(const dt_web_access_request *access, const char *token);
 
+/* gate: checks every request before it is routed, and refuses by default.
+ *
+ * Purpose  pages of other sites in a browser must not read this one. The browser sends such requests from this
+ *          machine, so that the client's address is no help; but it always sends the name of the server that it
+ *          addresses (Host), and the site of the page that makes the request (Origin).
+ * Rules    GET or HEAD, else 405; Host names this machine and the port, else 403; Origin absent or that same place,
+ *          else 403
+ *          On a Unix socket (port 0) the port is that of the proxy in front: any, but Origin must
+ *          equal Host.
+ */
+
+/* Returns 0 to pass, else the HTTP status, with *reason a sentence for the answer. host, origin NULL: header absent.
+ * (access.h refuses requests that have one of them twice.) */
+int dt_web_gate(const char *method, const char *host, const char *origin, int port,
+                const char *address, const char **reason);
+
+/* head: checks the head of a request where the HTTP library accepts what RFC 9112 forbids.
+ *
+ * Purpose  two programs that read one head differently can be played off against each other: a proxy before this
+ *          server, and this server. Malformed heads are therefore refused, never repaired.
+ * Rules    URI: no NUL byte, encoded or not, no control character and no blank; DT_WEB_ARGUMENTS_MAX arguments and
+ *          DT_WEB_URI_BYTES_MAX bytes at most
+ *          Headers: names are tokens, values hold neither CR nor LF; those that this server acts on come once;
+ *          there is no body. A NUL byte in a value cannot be seen: the library passes on what precedes it
+ */
+
+#define DT_WEB_ARGUMENTS_MAX 500
+#define DT_WEB_URI_BYTES_MAX ((size_t)32 << 10)
+
+typedef struct dt_web_head_fault {
+    int status;         /* 400 or 414 */
+    const char *reason; /* a sentence for the answer */
+} dt_web_head_fault;
+
+/* NULL if the URI is accepted. `uri` is the text between method and version, not decoded. */
+const dt_web_head_fault *dt_web_uri_fault(const char *uri);
+
+/* The fault of a URI in which a NUL byte came. */
+extern const dt_web_head_fault dt_web_nul_in_uri;
+
+/* NULL if the header is accepted. *seen is 0 before the first header of a request. */
+const dt_web_head_fault *dt_web_header_fault(unsigned *seen, const char *name, size_t name_bytes,
+                                             const char *value, size_t value_bytes);
+
 #ifdef __cplusplus
 }
 #endif
+
 #endif

@@ -1,10 +1,11 @@
-/* api_curves: streams a run's curves for a chart, as columns of buckets; one curve per part. */
+/* api_curves: streams curves for charts, as columns of buckets: of one run, or as bands of several. */
 #include <stdlib.h>
+#include <string.h>
 
-#include "web/request.h"
-#include "web/run_json.h"
+#include "base/memory.h"
+#include "web/web_int.h"
 
-#include "base/alloc.h"
+/* --- a run's curves, one per part */
 
 #define BUCKETS_MOST 2000
 
@@ -30,7 +31,7 @@ typedef enum column {
     COLUMN_COUNT
 } column;
 
-static const char *const names[COLUMN_COUNT] = {
+static const char *const column_names[COLUMN_COUNT] = {
     [FIRST_STEP] = "first_step",
     [LAST_STEP] = "last_step",
     [TIME_MS] = "time_ms",
@@ -65,7 +66,7 @@ static void add_curve(dt_strbuf *out, const char *name, const dt_bucket *buckets
     dt_json_write(out, text);
     json_decref(text);
     for (column which = 0; which < COLUMN_COUNT; which++) {
-        dt_strbuf_add_fmt(out, "%s\"%s\":[", which == 0 ? ":{" : ",", names[which]);
+        dt_strbuf_add_fmt(out, "%s\"%s\":[", which == 0 ? ":{" : ",", column_names[which]);
         for (int64_t i = 0; i < count; i++) {
             dt_strbuf_add_str(out, i > 0 ? "," : "");
             add_cell(out, &buckets[i], which);
@@ -134,6 +135,195 @@ dt_status dt_web_buckets(dt_web_request *request, dt_web_reply *reply, dt_error 
                                 dt_web_argument(request, "name"), &s->found, err));
     s->head =
         json_pack("{so sI}", "run", dt_web_string_json(run.id), "attempt", (json_int_t)run.attempt);
+out:
+    return st;
+}
+
+/* --- metrics of several runs as bands, one metric per part */
+
+#define BAND_BUCKETS_DEFAULT 1000
+#define BAND_BUCKETS_MOST    2000
+
+typedef struct band_stream {
+    dt_arena found; /* ids of the runs, names of the metrics */
+    dt_arena arena; /* of the current metric */
+    const char **runs, **names;
+    int64_t runs_count, names_count, at;
+    int64_t from, to, most;
+    bool begun, any;
+} band_stream;
+
+typedef enum band_column {
+    BAND_FIRST_STEP,
+    BAND_LAST_STEP,
+    BAND_RUNS,
+    BAND_POINTS,
+    BAND_NOT_FINITE,
+    BAND_LOWEST,
+    BAND_HIGHEST,
+    BAND_MEAN,
+    BAND_SECONDS,
+    BAND_COLUMN_COUNT
+} band_column;
+
+static const char *const band_columns[BAND_COLUMN_COUNT] = {[BAND_FIRST_STEP] = "first_step",
+                                                            [BAND_LAST_STEP] = "last_step",
+                                                            [BAND_RUNS] = "runs",
+                                                            [BAND_POINTS] = "points",
+                                                            [BAND_NOT_FINITE] = "not_finite",
+                                                            [BAND_LOWEST] = "min",
+                                                            [BAND_HIGHEST] = "max",
+                                                            [BAND_MEAN] = "mean",
+                                                            [BAND_SECONDS] = "seconds"};
+
+static void add_band_cell(dt_strbuf *out, const dt_band *b, band_column which)
+{
+    const int64_t numbers[] = {[BAND_FIRST_STEP] = b->first_step,
+                               [BAND_LAST_STEP] = b->last_step,
+                               [BAND_RUNS] = b->runs,
+                               [BAND_POINTS] = b->points,
+                               [BAND_NOT_FINITE] = b->not_finite};
+    const double values[] = {[BAND_LOWEST] = b->min,
+                             [BAND_HIGHEST] = b->max,
+                             [BAND_MEAN] = b->mean,
+                             [BAND_SECONDS] = b->seconds};
+
+    if (which <= BAND_NOT_FINITE)
+        dt_strbuf_add_fmt(out, "%lld", (long long)numbers[which]);
+    else
+        dt_web_add_real(out, values[which]);
+}
+
+static void add_text(dt_strbuf *out, const char *text)
+{
+    json_t *json = dt_web_string_json(text);
+
+    dt_json_write(out, json);
+    json_decref(json);
+}
+
+static void add_band(dt_strbuf *out, const char *name, const dt_band *bands, int64_t count)
+{
+    add_text(out, name);
+    for (band_column which = 0; which < BAND_COLUMN_COUNT; which++) {
+        dt_strbuf_add_fmt(out, "%s\"%s\":[", which == 0 ? ":{" : ",", band_columns[which]);
+        for (int64_t i = 0; i < count; i++) {
+            dt_strbuf_add_str(out, i > 0 ? "," : "");
+            add_band_cell(out, &bands[i], which);
+        }
+        dt_strbuf_add_char(out, ']');
+    }
+    dt_strbuf_add_char(out, '}');
+}
+
+static void begin(band_stream *s, dt_strbuf *out)
+{
+    dt_strbuf_add_str(out, "{\"runs\":[");
+    for (int64_t i = 0; i < s->runs_count; i++) {
+        dt_strbuf_add_str(out, i > 0 ? "," : "");
+        add_text(out, s->runs[i]);
+    }
+    dt_strbuf_add_str(out, "],\"series\":{");
+    s->begun = true;
+}
+
+static dt_status band_next(void *state, dt_store *store, dt_strbuf *out, bool *more, dt_error *err)
+{
+    band_stream *s = state;
+    dt_status st = DT_OK;
+
+    if (!s->begun)
+        begin(s, out);
+    for (; s->at < s->names_count && out->length < DT_WEB_PART_BYTES; s->at++) {
+        dt_band *bands;
+        int64_t count;
+
+        dt_arena_reset(&s->arena);
+        DT_TRY(dt_store_band(store, &bands, &count, s->runs, s->runs_count, s->names[s->at],
+                             s->from, s->to, s->most, &s->arena, err));
+        if (count == 0)
+            continue;
+        dt_strbuf_add_str(out, s->any ? "," : "");
+        add_band(out, s->names[s->at], bands, count);
+        s->any = true;
+    }
+    *more = s->at < s->names_count;
+    if (!*more)
+        dt_strbuf_add_fmt(out, "},\"api\":%d}\n", DT_WEB_API_VERSION);
+out:
+    return st;
+}
+
+static void band_free(void *state)
+{
+    band_stream *s = state;
+
+    dt_arena_release(&s->found);
+    dt_arena_release(&s->arena);
+    free(s);
+}
+
+/* --- metric names */
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Finds the names of the metrics of all runs: sorted, each once. */
+static dt_status names_find(band_stream *s, dt_web_request *request, dt_error *err)
+{
+    int64_t capacity = 0, kept = 0, count;
+    const char **names, **more;
+    dt_status st = DT_OK;
+
+    for (int64_t i = 0; i < s->runs_count; i++) {
+        DT_TRY(dt_store_metric_names(request->store, &more, &count, s->runs[i], &s->found, err));
+        if (s->names_count + count > capacity) {
+            capacity = (s->names_count + count) * 2;
+            names = dt_arena_alloc_array(&s->found, (size_t)capacity, sizeof(*names));
+            if (s->names_count > 0)
+                memcpy(names, s->names, (size_t)s->names_count * sizeof(*names));
+            s->names = names;
+        }
+        for (int64_t j = 0; j < count; j++)
+            s->names[s->names_count++] = more[j];
+    }
+    if (s->names_count > 0)
+        qsort(s->names, (size_t)s->names_count, sizeof(*s->names), by_text);
+    for (int64_t i = 0; i < s->names_count; i++)
+        if (kept == 0 || strcmp(s->names[kept - 1], s->names[i]) != 0)
+            s->names[kept++] = s->names[i];
+    s->names_count = kept;
+out:
+    return st;
+}
+
+static void name_given(band_stream *s, const char *name)
+{
+    s->names = dt_arena_alloc_array(&s->found, 1, sizeof(*s->names));
+    s->names[0] = dt_arena_strdup(&s->found, name);
+    s->names_count = 1;
+}
+
+dt_status dt_web_band(dt_web_request *request, dt_web_reply *reply, dt_error *err)
+{
+    const char *name = dt_web_argument(request, "name");
+    band_stream *s = dt_calloc(1, sizeof(*s));
+    dt_status st = DT_OK;
+
+    dt_web_reply_stream(reply, band_next, band_free, s);
+    dt_arena_init(&s->found, 0);
+    dt_arena_init(&s->arena, 0);
+    DT_TRY(dt_web_argument_int(&s->most, request, "buckets", BAND_BUCKETS_DEFAULT, 1,
+                               BAND_BUCKETS_MOST, err));
+    DT_TRY(dt_web_argument_int(&s->from, request, "from", 0, 0, INT64_MAX, err));
+    DT_TRY(dt_web_argument_int(&s->to, request, "to", INT64_MAX, 0, INT64_MAX, err));
+    DT_TRY(dt_web_requested_runs(&s->runs, &s->runs_count, request, &s->found, err));
+    if (name != NULL)
+        name_given(s, name);
+    else
+        DT_TRY(names_find(s, request, err));
 out:
     return st;
 }

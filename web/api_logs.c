@@ -1,13 +1,125 @@
-/* api_logs: serves the tail of one rank's log. The path is built from a rank number that the
- * store knows, never from text of the request. */
+/* api_logs: serves the tail of one rank's log. */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#include "web/log_tail.h"
-#include "web/request.h"
-#include "web/run_json.h"
+#include "base/memory.h"
+#include "web/web_int.h"
 
-#include "base/alloc.h"
+/* --- the last lines of a file */
+
+#define BLOCK_BYTES 16384
+
+static dt_status read_at(char *out, int fd, int64_t from, size_t length, size_t *got, dt_error *err)
+{
+    for (*got = 0; *got < length;) {
+        ssize_t n = pread(fd, out + *got, length - *got, (off_t)(from + (int64_t)*got));
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return DT_FAIL(err, DT_ERR_IO, "cannot read the log: %s", strerror(errno));
+        if (n == 0)
+            break; /* the file was truncated meanwhile */
+        *got += (size_t)n;
+    }
+    return DT_OK;
+}
+
+/* Finds the part of [from, size) that holds the last `lines` lines. */
+static dt_status find(dt_web_log_tail *tail, int64_t from, int64_t size, int64_t lines,
+                      dt_error *err)
+{
+    int64_t start = -1; /* the earliest start of a line found so far */
+    char block[BLOCK_BYTES];
+    dt_status st = DT_OK;
+
+    tail->at = tail->end = 0;
+    for (int64_t end = size; end > from && lines >= 0;) {
+        int64_t begin = end - from > BLOCK_BYTES ? end - BLOCK_BYTES : from;
+        size_t got;
+
+        DT_TRY(read_at(block, tail->fd, begin, (size_t)(end - begin), &got, err));
+        for (size_t i = got; i > 0 && lines >= 0; i--) {
+            if (block[i - 1] != '\n')
+                continue;
+            start = begin + (int64_t)i;
+            if (tail->end == 0)
+                tail->end = start;
+            lines--;
+        }
+        end = begin;
+    }
+    if (tail->end > 0)
+        /* The first line may be incomplete if the search did not reach the start of the file. */
+        tail->at = lines >= 0 && from == 0 ? 0 : start;
+out:
+    return st;
+}
+
+dt_status dt_web_log_tail_open(dt_web_log_tail *out, const char *path, int64_t lines,
+                               int64_t valid_bytes, dt_error *err)
+{
+    dt_status st = DT_OK;
+    struct stat info;
+    int64_t size;
+
+    *out = (dt_web_log_tail){.fd = -1};
+    /* Accepts only regular files: does not follow links, and does not block on a pipe. */
+    out->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (out->fd < 0 && errno == ENOENT)
+        return DT_OK;
+    if (out->fd < 0 || fstat(out->fd, &info) != 0 || !S_ISREG(info.st_mode))
+        DT_THROW(err, DT_ERR_IO, "cannot read the log: %s",
+                 out->fd < 0 ? strerror(errno) : "it is not a file");
+    size = info.st_size;
+    if (valid_bytes > 0 && valid_bytes < size)
+        size = valid_bytes;
+    DT_TRY(find(out, size > DT_LOG_TAIL_BYTES ? size - DT_LOG_TAIL_BYTES : 0, size, lines, err));
+out:
+    if (st != DT_OK)
+        dt_web_log_tail_close(out);
+    return st;
+}
+
+dt_status dt_web_log_tail_next(dt_web_log_tail *tail, dt_strbuf *out, size_t bytes, bool *more,
+                               dt_error *err)
+{
+    size_t before = out->length;
+    char block[BLOCK_BYTES];
+    dt_status st = DT_OK;
+
+    *more = false;
+    while (tail->at < tail->end) {
+        size_t left = (size_t)(tail->end - tail->at), got;
+        const char *feed;
+
+        DT_TRY(
+            read_at(block, tail->fd, tail->at, left < BLOCK_BYTES ? left : BLOCK_BYTES, &got, err));
+        if (got == 0)
+            goto out; /* the file was truncated: the lines read so far are returned */
+        feed = memrchr(block, '\n', got);
+        if (feed != NULL)
+            got = (size_t)(feed - block) + 1;
+        dt_strbuf_add(out, block, got);
+        tail->at += (int64_t)got;
+        if (feed != NULL && out->length - before >= bytes)
+            break;
+    }
+    *more = tail->at < tail->end;
+out:
+    return st;
+}
+
+void dt_web_log_tail_close(dt_web_log_tail *tail)
+{
+    if (tail->fd >= 0)
+        close(tail->fd);
+    tail->fd = -1;
+}
 
 #define LINES_DEFAULT 200
 #define LINES_MOST    5000

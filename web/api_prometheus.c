@@ -6,8 +6,7 @@
 
 #include "base/display.h"
 #include "base/version.h"
-#include "web/request.h"
-#include "web/run_json.h"
+#include "web/web_int.h"
 
 #define RUNS_MOST 1000
 

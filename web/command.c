@@ -10,10 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
 #include "base/child.h"
 #include "base/clock.h"
-#include "web/request.h"
+#include "base/memory.h"
+#include "web/web_int.h"
 
 #define RUNNING_MOST 8
 #define WORDS_MOST   128

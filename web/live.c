@@ -1,8 +1,18 @@
+/* live: watches the store for followers, and streams news to them as server-sent events. */
 #include "web/live.h"
 
 #include <math.h>
+#include <microhttpd.h>
+#include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "web/web_int.h"
+
+/* --- waking the followers */
 
 #define LOOK_SECONDS 0.5 /* interval of checking the store for changes while there are followers */
 #define BLIND_SECONDS \
@@ -134,7 +144,8 @@ void dt_web_live_end(dt_web_live *live)
     live->begun = false;
 }
 
-bool dt_web_live_join(dt_web_live *live)
+/* false: too many followers */
+static bool web_live_join(dt_web_live *live)
 {
     bool room;
 
@@ -147,14 +158,15 @@ bool dt_web_live_join(dt_web_live *live)
     return room;
 }
 
-void dt_web_live_leave(dt_web_live *live)
+static void web_live_leave(dt_web_live *live)
 {
     pthread_mutex_lock(&live->lock);
     live->followers--;
     pthread_mutex_unlock(&live->lock);
 }
 
-dt_web_wait dt_web_live_wait(dt_web_live *live, int64_t *version, double seconds)
+/* Waits until the store's version differs from *version, which is then updated, or for `seconds`. */
+static dt_web_wait web_live_wait(dt_web_live *live, int64_t *version, double seconds)
 {
     struct timespec until = in_seconds(seconds > 0 ? seconds : 0);
     dt_web_wait found;
@@ -167,4 +179,259 @@ dt_web_wait dt_web_live_wait(dt_web_live *live, int64_t *version, double seconds
     *version = live->version;
     pthread_mutex_unlock(&live->lock);
     return found;
+}
+
+/* api_live: streams news of a run, of several runs or of a list of runs, as server-sent events (text/event-stream).
+ *
+ *   event: open   the cursor of this moment; the client gets older data from the other routes
+ *   event: news   what is new since the previous cursor
+ *   :             a keep-alive comment, so that both ends notice a lost connection
+ */
+
+#define BEAT_SECONDS        10.0 /* interval of keep-alive comments */
+#define CLIENT_LOOK_SECONDS 2.0  /* interval of checking whether the client has disconnected */
+#define LATER_SECONDS       0.5  /* pause before a list is read again */
+#define RANKS_MOST          65536
+#define RUNS_MOST           8 /* per stream */
+
+typedef struct stream {
+    dt_web_live *live;
+    dt_web_follower followers[RUNS_MOST];
+    int count;
+    dt_run_search search; /* for a stream of a list */
+    char *words, *sort;   /* owned copies for `search` */
+    int64_t version;      /* version of the store that was last sent */
+    double sent;          /* when something was last sent, in monotonic seconds */
+    int fd;               /* of the connection, to notice its end; -1: none */
+    bool later;           /* the next news are sent after a pause */
+    bool open;            /* the client has no cursor and gets the present one */
+} stream;
+
+static bool has_left(const stream *s)
+{
+    struct pollfd fd = {.fd = s->fd, .events = POLLRDHUP};
+
+    return poll(&fd, 1, 0) > 0;
+}
+
+static void stream_open(stream *s, dt_strbuf *out)
+{
+    if (!s->open) {
+        dt_strbuf_add_str(out, ":\n\n"); /* sends the headers at once */
+        return;
+    }
+    dt_strbuf_add_str(out, "event: open\nid: ");
+    dt_web_live_id_add(out, &s->followers[0]);
+    dt_strbuf_add_fmt(out, "\ndata: {\"api\":%d}\n\n", DT_WEB_API_VERSION);
+}
+
+/* Appends the news of all followers. *more is false, which ends the stream, if a run was
+ * removed: the client gets 404 when it connects again. */
+static dt_status send_news(dt_strbuf *out, stream *s, bool *more, dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT;
+    dt_status st = DT_OK;
+    int64_t version = s->version;
+
+    s->later = false;
+    for (int i = 0; i < s->count && st == DT_OK; i++) {
+        s->followers[i].version = version;
+        st = dt_web_live_send(out, s->live, &s->followers[i], &problem);
+        if (s->followers[i].version == DT_WEB_LIVE_LATER)
+            s->later = true;
+        else if (s->followers[i].version < 0)
+            s->version = -1; /* more news are waiting */
+    }
+    *more = st == DT_OK;
+    if (st == DT_OK || st == DT_ERR_NOT_FOUND)
+        return DT_OK;
+    return DT_FAIL(err, st, "%s", problem.message);
+}
+
+static dt_status stream_next(void *state, dt_store *store, dt_strbuf *out, bool *more,
+                             dt_error *err)
+{
+    dt_status st = DT_OK;
+    stream *s = state;
+
+    *more = true;
+    if (store != NULL)
+        stream_open(s, out);
+    while (out->length == 0) {
+        dt_web_wait found =
+            web_live_wait(s->live, &s->version, s->later ? LATER_SECONDS : CLIENT_LOOK_SECONDS);
+
+        if (found == DT_WEB_QUIET && s->later)
+            found = DT_WEB_NEWS;
+        *more = found != DT_WEB_OVER && !has_left(s);
+        if (!*more)
+            goto out;
+        if (found == DT_WEB_NEWS)
+            DT_TRY(send_news(out, s, more, err));
+        if (!*more)
+            goto out;
+        if (out->length == 0 && dt_clock_monotonic_seconds() - s->sent >= BEAT_SECONDS)
+            dt_strbuf_add_str(out, ":\n\n");
+    }
+    s->sent = dt_clock_monotonic_seconds();
+out:
+    return st;
+}
+
+static void stream_free(void *state)
+{
+    stream *s = state;
+
+    if (s->live != NULL)
+        web_live_leave(s->live);
+    for (int i = 0; i < s->count; i++) {
+        free(s->followers[i].run);
+        dt_strbuf_release(&s->followers[i].after);
+    }
+    free(s->words);
+    free(s->sort);
+    free(s);
+}
+
+/* The Last-Event-ID of a browser that reconnects replaces the cursor in the address. */
+static const char *cursor_given(const dt_web_request *request)
+{
+    const char *last =
+        request->connection != NULL
+            ? MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, "Last-Event-ID")
+            : NULL;
+
+    return last != NULL && last[0] != '\0' ? last : dt_web_argument(request, "after");
+}
+
+static int descriptor_of(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+    return info != NULL ? info->connect_fd : -1;
+}
+
+/* --- what a stream follows */
+
+static stream *stream_begin(dt_web_request *request, dt_web_reply *reply)
+{
+    stream *s = dt_calloc(1, sizeof(*s));
+
+    dt_web_reply_stream(reply, stream_next, stream_free, s);
+    reply->type = "text/event-stream; charset=utf-8";
+    reply->stream.waits = true;
+    s->version = -1;
+    s->fd = descriptor_of(request->connection);
+    s->sent = dt_clock_monotonic_seconds();
+    return s;
+}
+
+static void follower_add(stream *s, const char *run)
+{
+    dt_web_follower *follower = &s->followers[s->count++];
+
+    dt_strbuf_init(&follower->after);
+    follower->rank = -1;
+    follower->run = dt_strdup(run);
+}
+
+/* Parses one cursor for each follower, separated by commas. Returns false if their number
+ * differs, or if the text has a line break, which would end a line of the event. */
+static bool cursors_take(stream *s, const char *given)
+{
+    if (strpbrk(given, "\r\n") != NULL)
+        return false;
+    for (int i = 0; i < s->count; i++) {
+        size_t length = i + 1 < s->count ? strcspn(given, ",") : strlen(given);
+
+        if (length == 0 || (i + 1 < s->count && given[length] != ','))
+            return false;
+        dt_strbuf_reset(&s->followers[i].after);
+        dt_strbuf_add(&s->followers[i].after, given, length);
+        given += length + (i + 1 < s->count);
+    }
+    return true;
+}
+
+/* Starts at the cursor that came with the request, or else at the present. */
+static dt_status stream_follow(stream *s, dt_web_request *request, dt_error *err)
+{
+    const char *given = cursor_given(request);
+    dt_status st = DT_OK;
+
+    s->open = given == NULL || !cursors_take(s, given);
+    for (int i = 0; s->open && i < s->count; i++)
+        DT_TRY(dt_web_live_now(request->live, request->store, &s->followers[i], err));
+    if (!web_live_join(request->live))
+        DT_THROW(err, DT_ERR_BUSY, "too many clients follow runs: poll instead");
+    s->live = request->live;
+out:
+    return st;
+}
+
+dt_status dt_web_live_of_run(dt_web_request *request, dt_web_reply *reply, dt_error *err)
+{
+    stream *s = stream_begin(request, reply);
+    dt_status st;
+    dt_run run;
+
+    DT_TRY(dt_web_run(&run, request, err));
+    follower_add(s, run.id);
+    DT_TRY(dt_web_argument_int(&s->followers[0].rank, request, "rank", -1, -1, RANKS_MOST, err));
+    DT_TRY(stream_follow(s, request, err));
+out:
+    return st;
+}
+
+static dt_status runs_follow(stream *s, dt_web_request *request, dt_error *err)
+{
+    const char **ids;
+    int64_t count;
+    dt_status st;
+
+    DT_TRY(dt_web_requested_runs(&ids, &count, request, request->arena, err));
+    if (count == 0 || count > RUNS_MOST)
+        DT_THROW(err, DT_ERR_USAGE, "'runs': 1 to %d", RUNS_MOST);
+    for (int64_t i = 0; i < count; i++)
+        follower_add(s, ids[i]);
+    for (int i = 0; i < s->count; i++) {
+        s->followers[i].among = s->followers;
+        s->followers[i].count = s->count;
+    }
+out:
+    return st;
+}
+
+/* Follows a list. The key names the query, so that clients with the same query share the news. */
+static void list_follow(stream *s)
+{
+    dt_strbuf key;
+
+    dt_strbuf_init(&key);
+    s->words = s->search.words != NULL ? dt_strdup(s->search.words) : NULL;
+    s->sort = s->search.sort != NULL ? dt_strdup(s->search.sort) : NULL;
+    s->search.words = s->words;
+    s->search.sort = s->sort;
+    dt_strbuf_add_fmt(&key, "?%lld %lld %d %d %s %s", (long long)s->search.limit,
+                      (long long)s->search.offset, s->search.state, s->search.rising,
+                      s->sort != NULL ? s->sort : "-", s->words != NULL ? s->words : "");
+    follower_add(s, key.data);
+    s->followers[0].search = &s->search;
+    dt_strbuf_release(&key);
+}
+
+dt_status dt_web_live_of_several(dt_web_request *request, dt_web_reply *reply, dt_error *err)
+{
+    stream *s = stream_begin(request, reply);
+    dt_status st;
+
+    DT_TRY(dt_web_requested_search(&s->search, request, DT_WEB_LIVE_LIST_MOST, err));
+    if (dt_web_argument(request, "runs") != NULL)
+        DT_TRY(runs_follow(s, request, err));
+    else
+        list_follow(s);
+    DT_TRY(stream_follow(s, request, err));
+out:
+    return st;
 }

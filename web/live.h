@@ -3,7 +3,7 @@
  * Purpose  an open page gets news without polling: while there are followers, one thread watches the store for
  *          changes and wakes them. The news since a cursor are read and formatted once for all followers at that
  *          cursor (most are), so that fifty pages cost as much as one
- * Cursor   records what a client has received (live_cursor.h); the server keeps nothing for clients that are away
+ * Cursor   records what a client has received (live.h); the server keeps nothing for clients that are away
  * Threads  any; a follower's wait blocks its own
  */
 #ifndef DT_WEB_LIVE_H
@@ -14,6 +14,7 @@
 
 #include "base/json.h"
 #include "base/strbuf.h"
+#include "store/store.h"
 #include "web/stores.h"
 
 #define DT_WEB_LIVE_NEWS 64 /* entries of the cache */
@@ -64,12 +65,7 @@ dt_status dt_web_live_begin(dt_web_live *live, dt_web_stores *stores, const char
 void dt_web_live_end_waits(dt_web_live *live); /* ends all waits, and refuses new followers */
 void dt_web_live_end(dt_web_live *live);       /* after all followers have left */
 
-bool dt_web_live_join(dt_web_live *live); /* false: too many followers */
-void dt_web_live_leave(dt_web_live *live);
-
 typedef enum dt_web_wait { DT_WEB_NEWS, DT_WEB_QUIET, DT_WEB_OVER } dt_web_wait;
-/* Waits until the store's version differs from *version, which is then updated, or for `seconds`. */
-dt_web_wait dt_web_live_wait(dt_web_live *live, int64_t *version, double seconds);
 
 /* --- live_news.c */
 typedef struct dt_web_follower {
@@ -105,5 +101,27 @@ dt_status dt_web_live_list_now(dt_strbuf *out, dt_web_live *live, dt_store *stor
                                const dt_run_search *search, dt_error *err);
 void dt_web_list_release(dt_web_list *list);
 void dt_web_news_release(dt_web_news *news);
+
+/* live_cursor: encodes what a follower of a run has received, as text that the client sends back.
+ *
+ *   STORE.ATTEMPT.EVENT.LOG[.STEP:SERIES+SERIES-SERIES]...     740:17-22+25 all of these are at step 740
+ *
+ * STORE identifies the store file, since another file has other numbers. The cursor is self-contained, so that it
+ * survives a restart of the server. Clients must treat it as opaque.
+ */
+
+typedef struct dt_web_cursor {
+    uint64_t store;
+    dt_since since;
+    int64_t log_bytes; /* received of the log of the followed rank */
+} dt_web_cursor;
+
+#define DT_WEB_CURSOR_BYTES_MOST ((size_t)24 << 10) /* a longer cursor is refused */
+
+/* Returns STORE of the file at a path. */
+uint64_t dt_web_cursor_store(const char *path);
+void dt_web_cursor_add(dt_strbuf *out, const dt_web_cursor *cursor);
+/* Parses untrusted text into the arena; false if it is not a cursor. */
+bool dt_web_cursor_read(dt_web_cursor *out, const char *text, dt_arena *arena);
 
 #endif

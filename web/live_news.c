@@ -5,13 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
+#include "base/memory.h"
 #include "web/live.h"
-#include "web/live_cursor.h"
-#include "web/log_tail.h"
-#include "web/request.h"
-#include "web/run_json.h"
+#include "web/web_int.h"
 
 #define POINTS_MOST 4096 /* per event; the rest follows at once */
 #define EVENTS_MOST 200

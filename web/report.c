@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "web/routes.h"
-#include "web/run_json.h"
+#include "web/web_int.h"
 
 #define BUCKETS      "1000"
 #define BUCKETS_FEW  "250" /* for runs with many metrics */

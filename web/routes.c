@@ -1,13 +1,114 @@
-#include "web/routes.h"
-
+/* routes: maps paths to page functions, and serves the files that are embedded in the program. */
 #include <string.h>
+
+#include "web/web_int.h"
+
+/* --- embedded files. To add one: its name in web/CMakeLists.txt, a line here, a route. */
+
+#define EMBEDDED(name) extern const char dt_embedded_##name[], dt_embedded_##name##_end[]
+EMBEDDED(runs_html);
+EMBEDDED(run_html);
+EMBEDDED(compare_html);
+EMBEDDED(missing_html);
+EMBEDDED(locked_html);
+EMBEDDED(app_css);
+EMBEDDED(app_js);
+EMBEDDED(list_js);
+EMBEDDED(run_js);
+EMBEDDED(panels_js);
+EMBEDDED(curves_js);
+EMBEDDED(live_js);
+EMBEDDED(dom_js);
+EMBEDDED(compare_js);
+EMBEDDED(series_js);
+EMBEDDED(view_js);
+EMBEDDED(run_charts_js);
+EMBEDDED(marks_js);
+EMBEDDED(metric_names_js);
+EMBEDDED(metric_table_js);
+EMBEDDED(text_js);
+EMBEDDED(chart_js);
+EMBEDDED(icon_svg);
+EMBEDDED(report_html);
+EMBEDDED(report_js);
+
+#define HTML   "text/html; charset=utf-8"
+#define SCRIPT "text/javascript; charset=utf-8"
+
+static const struct {
+    const char *name, *type, *start, *end;
+} files[] = {
+    {"runs.html", HTML, dt_embedded_runs_html, dt_embedded_runs_html_end},
+    {"run.html", HTML, dt_embedded_run_html, dt_embedded_run_html_end},
+    {"compare.html", HTML, dt_embedded_compare_html, dt_embedded_compare_html_end},
+    {"missing.html", HTML, dt_embedded_missing_html, dt_embedded_missing_html_end},
+    {"locked.html", HTML, dt_embedded_locked_html, dt_embedded_locked_html_end},
+    {"app.css", "text/css; charset=utf-8", dt_embedded_app_css, dt_embedded_app_css_end},
+    {"app.js", SCRIPT, dt_embedded_app_js, dt_embedded_app_js_end},
+    {"list.js", SCRIPT, dt_embedded_list_js, dt_embedded_list_js_end},
+    {"run.js", SCRIPT, dt_embedded_run_js, dt_embedded_run_js_end},
+    {"panels.js", SCRIPT, dt_embedded_panels_js, dt_embedded_panels_js_end},
+    {"live.js", SCRIPT, dt_embedded_live_js, dt_embedded_live_js_end},
+    {"dom.js", SCRIPT, dt_embedded_dom_js, dt_embedded_dom_js_end},
+    {"curves.js", SCRIPT, dt_embedded_curves_js, dt_embedded_curves_js_end},
+    {"compare.js", SCRIPT, dt_embedded_compare_js, dt_embedded_compare_js_end},
+    {"series.js", SCRIPT, dt_embedded_series_js, dt_embedded_series_js_end},
+    {"view.js", SCRIPT, dt_embedded_view_js, dt_embedded_view_js_end},
+    {"run_charts.js", SCRIPT, dt_embedded_run_charts_js, dt_embedded_run_charts_js_end},
+    {"marks.js", SCRIPT, dt_embedded_marks_js, dt_embedded_marks_js_end},
+    {"metric_names.js", SCRIPT, dt_embedded_metric_names_js, dt_embedded_metric_names_js_end},
+    {"metric_table.js", SCRIPT, dt_embedded_metric_table_js, dt_embedded_metric_table_js_end},
+    {"text.js", SCRIPT, dt_embedded_text_js, dt_embedded_text_js_end},
+    {"chart.js", SCRIPT, dt_embedded_chart_js, dt_embedded_chart_js_end},
+    {"report.html", HTML, dt_embedded_report_html, dt_embedded_report_html_end},
+    {"report.js", SCRIPT, dt_embedded_report_js, dt_embedded_report_js_end},
+    {"icon.svg", "image/svg+xml", dt_embedded_icon_svg, dt_embedded_icon_svg_end},
+};
+
+void dt_web_reply_file(dt_web_reply *reply, int status, const char *name)
+{
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        if (strcmp(files[i].name, name) == 0) {
+            reply->status = status;
+            reply->type = files[i].type;
+            reply->bytes = files[i].start;
+            reply->length = (size_t)(files[i].end - files[i].start);
+            return;
+        }
+    }
+    DT_ASSERT(!"a route names a file that is not embedded");
+}
+
+static dt_status web_file(dt_web_request *request, dt_web_reply *reply, dt_error *err)
+{
+    dt_web_reply_file(reply, strcmp(request->asset, "missing.html") == 0 ? 404 : 200,
+                      request->asset);
+    return DT_OK;
+}
+
+static dt_status web_run_page(dt_web_request *request, dt_web_reply *reply, dt_error *err)
+{
+    dt_run run;
+    dt_status st = dt_web_run(&run, request, err);
+
+    if (st == DT_ERR_NOT_FOUND) { /* answers with a page for people instead of JSON */
+        dt_error_clear(err);
+        dt_web_reply_file(reply, 404, "missing.html");
+        return DT_OK;
+    }
+    if (st == DT_OK)
+        dt_web_reply_file(reply, 200, "run.html");
+    return st;
+}
+
+/* --- the table of all that is served */
 
 static const dt_web_route routes[] = {
     /* pages, and the JSON routes of the same data */
-    {"/", dt_web_file, "runs.html", DT_WEB_NO_STORE, DT_WEB_PAGE},
-    {"/compare", dt_web_file, "compare.html", DT_WEB_NO_STORE, DT_WEB_PAGE},
+    {"/", web_file, "runs.html", DT_WEB_NO_STORE, DT_WEB_PAGE},
+    {"/compare", web_file, "compare.html", DT_WEB_NO_STORE, DT_WEB_PAGE},
     {"/api/v1/runs", dt_web_runs, NULL, DT_WEB_LITTLE, DT_WEB_LOCKED},
-    {"/runs/ID", dt_web_run_page, NULL, DT_WEB_LITTLE, DT_WEB_PAGE},
+    {"/runs/ID", web_run_page, NULL, DT_WEB_LITTLE, DT_WEB_PAGE},
     {"/api/v1/runs/ID", dt_web_run_view, NULL, DT_WEB_LITTLE, DT_WEB_LOCKED},
     /* parts of a run */
     {"/api/v1/runs/ID/metrics", dt_web_metrics, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
@@ -24,24 +125,24 @@ static const dt_web_route routes[] = {
     {"/metrics", dt_web_prometheus, NULL, DT_WEB_LITTLE, DT_WEB_LOCKED},
     {"/healthz", dt_web_health, NULL, DT_WEB_LITTLE, DT_WEB_OPEN},
     /* files that the pages load */
-    {"/app.css", dt_web_file, "app.css", DT_WEB_NO_STORE, DT_WEB_OPEN},
-    {"/app.js", dt_web_file, "app.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
-    {"/list.js", dt_web_file, "list.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
-    {"/run.js", dt_web_file, "run.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
-    {"/panels.js", dt_web_file, "panels.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
-    {"/live.js", dt_web_file, "live.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
-    {"/dom.js", dt_web_file, "dom.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
-    {"/curves.js", dt_web_file, "curves.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
-    {"/compare.js", dt_web_file, "compare.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
-    {"/series.js", dt_web_file, "series.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
-    {"/view.js", dt_web_file, "view.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
-    {"/run_charts.js", dt_web_file, "run_charts.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
-    {"/marks.js", dt_web_file, "marks.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
-    {"/metric_names.js", dt_web_file, "metric_names.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
-    {"/metric_table.js", dt_web_file, "metric_table.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
-    {"/text.js", dt_web_file, "text.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
-    {"/chart.js", dt_web_file, "chart.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
-    {"/icon.svg", dt_web_file, "icon.svg", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/app.css", web_file, "app.css", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/app.js", web_file, "app.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/list.js", web_file, "list.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/run.js", web_file, "run.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/panels.js", web_file, "panels.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/live.js", web_file, "live.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/dom.js", web_file, "dom.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/curves.js", web_file, "curves.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/compare.js", web_file, "compare.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/series.js", web_file, "series.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/view.js", web_file, "view.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/run_charts.js", web_file, "run_charts.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/marks.js", web_file, "marks.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/metric_names.js", web_file, "metric_names.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/metric_table.js", web_file, "metric_table.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/text.js", web_file, "text.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/chart.js", web_file, "chart.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/icon.svg", web_file, "icon.svg", DT_WEB_NO_STORE, DT_WEB_OPEN},
 };
 
 static dt_status nothing_there(dt_web_request *request, dt_web_reply *reply, dt_error *err)
@@ -69,7 +170,7 @@ static bool matches(const char *pattern, const char *path, const char **run, siz
     return *pattern == '\0' && *path == '\0';
 }
 
-static const dt_web_route missing_page = {"", dt_web_file, "missing.html", DT_WEB_NO_STORE,
+static const dt_web_route missing_page = {"", web_file, "missing.html", DT_WEB_NO_STORE,
                                           DT_WEB_PAGE};
 static const dt_web_route missing_json = {"", nothing_there, NULL, DT_WEB_NO_STORE, DT_WEB_LOCKED};
 

@@ -1,4 +1,4 @@
-#include "web/run_json.h"
+#include "web/web_int.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include "base/display.h"
 #include "store/activity.h"
 
-json_t *dt_web_text_json(const char *bytes, size_t length)
+static json_t *web_text_json(const char *bytes, size_t length)
 {
     dt_strbuf text;
     json_t *json;
@@ -21,7 +21,7 @@ json_t *dt_web_text_json(const char *bytes, size_t length)
 
 json_t *dt_web_string_json(const char *text)
 {
-    return text != NULL ? dt_web_text_json(text, strlen(text)) : json_string("");
+    return text != NULL ? web_text_json(text, strlen(text)) : json_string("");
 }
 
 json_t *dt_web_value_json(json_t *value)
@@ -32,7 +32,7 @@ json_t *dt_web_value_json(json_t *value)
     void *next;
 
     if (json_is_string(value)) {
-        item = dt_web_text_json(json_string_value(value), json_string_length(value));
+        item = web_text_json(json_string_value(value), json_string_length(value));
         json_decref(value);
         return item;
     }
@@ -144,6 +144,6 @@ json_t *dt_web_log_line_json(const char *at, size_t length)
     size_t time = space != NULL ? (size_t)(space - at) : 0;
     size_t skip = space != NULL ? time + 1 : 0;
 
-    return json_pack("{so so}", "time", dt_web_text_json(at, time), "text",
-                     dt_web_text_json(at + skip, length - skip));
+    return json_pack("{so so}", "time", web_text_json(at, time), "text",
+                     web_text_json(at + skip, length - skip));
 }

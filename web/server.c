@@ -3,7 +3,7 @@
  * The server accepts connections itself: at its connection limit, libmicrohttpd 0.9.75 removes the listening socket
  * from its epoll set, and adds it again only when another event wakes the daemon. If all its connections end in one
  * round no such event comes, and the daemon never accepts again. Here, one loop polls the socket and decides which
- * connections are accepted (admission.h), and never waits for another thread.
+ * connections are accepted (listen.h), and never waits for another thread.
  * Each connection has its own thread, so that a client that sends or reads slowly delays only itself.
  */
 #include "web/server.h"
@@ -23,10 +23,9 @@
 #include "base/dirs.h"
 #include "base/log.h"
 #include "web/answer.h"
-#include "web/respond.h"
 
 #define THREAD_STACK_BYTES ((size_t)512 << 10)
-#define REQUEST_BYTES      ((size_t)128 << 10) /* a head and its parsed entries: head.h; else 431 */
+#define REQUEST_BYTES      ((size_t)128 << 10) /* a head and its parsed entries: access.h; else 431 */
 #define ACCEPTS_MOST       64                  /* per round, before deadlines are checked */
 #define LOOK_MS            500                 /* interval of checking deadlines */
 #define PAUSE_MS           100                 /* pause when there is no place or descriptor */

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "base/alloc.h"
+#include "base/memory.h"
 
 #define WAIT_SECONDS 10 /* time limit for a free handle; then the answer is 503 */
 

@@ -1,9 +1,9 @@
-#include "engine/bleu/words.h"
+#include "engine/bleu/bleu.h"
 
 #include <stdint.h>
 #include <string.h>
 
-#include "base/utf8.h"
+#include "base/display.h"
 
 static const char *const names[] = {
     [DT_BLEU_WORDS_13A] = "13a", [DT_BLEU_WORDS_NONE] = "none", [DT_BLEU_WORDS_CHAR] = "char"};

@@ -1,14 +1,12 @@
-/* events: implements events.h.
- *
- * A channel has two locks. `write_lock` keeps lines intact. `lock` guards the answers: the reader
- * thread stores them, a waiting rendezvous removes its own.
- */
+/* events: implements events.h. */
 #include "engine/channel/events.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -20,7 +18,27 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "engine/channel/activity.h"
-#include "engine/channel/stop.h"
+
+/* --- the request to end early */
+
+void dt_stop_block(void)
+{
+    sigset_t stop;
+
+    sigemptyset(&stop);
+    sigaddset(&stop, SIGTERM);
+    sigprocmask(SIG_BLOCK, &stop, NULL);
+}
+
+bool dt_stop_asked(void)
+{
+    sigset_t pending;
+
+    return sigpending(&pending) == 0 && sigismember(&pending, SIGTERM) == 1;
+}
+
+/* --- the channel. It has two locks. `write_lock` keeps lines intact. `lock` guards the answers: the reader
+ * thread stores them, a waiting rendezvous removes its own */
 
 #define STOP_LOOK_SECONDS 0.2 /* interval of checks for a stop during a rendezvous */
 

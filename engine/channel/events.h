@@ -1,4 +1,5 @@
-/* events: carries messages between a rank and the agent that started it.
+/* events: the messages between a rank and the agent that started it, and the request to end early
+ * (SIGTERM).
  *
  * The channel is an inherited socket pair, whose file descriptor is in DTRUN_CHANNEL. JSON lines in both
  * directions, one object per line, at most DT_EVENT_MAX_BYTES. Without DTRUN_CHANNEL (the engine was
@@ -51,10 +52,12 @@
  *
  * Threads  dt_events_send from any thread
  * Errors   DT_ERR_PEER if the channel is lost; DT_ERR_TIMEOUT of a rendezvous, also if the
- *          rank is asked to stop (stop.h) while it waits
+ *          rank is asked to stop while it waits
  */
 #ifndef DT_ENGINE_CHANNEL_EVENTS_H
 #define DT_ENGINE_CHANNEL_EVENTS_H
+
+#include <stdbool.h>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -62,6 +65,16 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* stop: tells whether this rank has been asked to end early.
+ *
+ * SIGTERM stays blocked from before the first thread is started (engine.c): it is never delivered,
+ * only polled, at the ends of steps, between passes of an evaluation and during startup.
+ * Ranks that must act on it together first sum it up over the ranks.
+ */
+
+void dt_stop_block(void); /* blocks the signal; call it before starting threads */
+bool dt_stop_asked(void);
 
 #define DT_EVENT_MAX_BYTES (1 << 20)
 
@@ -83,4 +96,5 @@ dt_status dt_events_rendezvous(dt_events *events, const char *name, const void *
 #ifdef __cplusplus
 }
 #endif
+
 #endif

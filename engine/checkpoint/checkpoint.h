@@ -1,4 +1,6 @@
-/* checkpoint: saves and loads a directory that holds a complete training state, or is ignored.
+/* checkpoint: saves, loads and copies a directory that holds a complete training state, or is ignored;
+ * makes an operation fail on all ranks if it failed on one; and decides whether a recipe's run can resume
+ * from a checkpoint (fit.c, a library of its own).
  *
  * Layout     step-00000100/  index.json  model-0.safetensors optimizer-0.safetensors ...  complete
  *            written under a temporary name, files and folder synced, renamed, then `complete`
@@ -14,11 +16,13 @@
  * Errors     DT_ERR_IO (full disk: the partial directory is removed), DT_ERR_CORRUPT naming the
  *            file and the mismatch
  */
-#ifndef DT_ENGINE_CHECKPOINT_H
-#define DT_ENGINE_CHECKPOINT_H
+#ifndef DT_ENGINE_CHECKPOINT_CHECKPOINT_H
+#define DT_ENGINE_CHECKPOINT_CHECKPOINT_H
 
-#include "base/arena.h"
+#include "base/error.h"
 #include "base/json.h"
+#include "base/memory.h"
+#include "engine/comm/comm.h"
 #include "engine/strategy/strategy.h"
 #include "recipes/fields/recipe.h"
 
@@ -148,7 +152,42 @@ dt_status dt_checkpoint_find_newest_fit(const char **path, const char *parent,
 dt_status dt_checkpoint_find_newest(const char **path, const char *parent, dt_arena *arena,
                                     dt_error *err);
 
+/* copy: copies a checkpoint to be the start of another run.
+ *
+ * Files are hard-linked if the file system can (nothing ever writes to them), else copied. The index is
+ * rewritten as attempt 0 of the new run, so that every checkpoint that this run saves is newer. An
+ * interrupted copy leaves an incomplete directory, which readers ignore.
+ */
+
+/* Copy `from` below `parent`, which is created. *path and *digest (of its index) are in the arena.
+ * DT_ERR_IO if the source is removed meanwhile. */
+dt_status dt_checkpoint_copy(const char **path, const char **digest, const char *from,
+                             const char *parent, const char *run, dt_arena *arena, dt_error *err);
+
+/* agree: makes an operation fail on all ranks if it failed on one. */
+
+/* Collective. DT_OK if `mine` is DT_OK on every rank. A rank that did not fail itself gets
+ * DT_ERR_IO naming the failed rank. `doing` completes "rank 2 failed to ...". */
+dt_status dt_checkpoint_agree(dt_comm *comm, dt_status mine, const char *doing, dt_error *err);
+
+/* fit: decides from a checkpoint's index whether a recipe's run can resume from it.
+ *
+ * The resume command checks this before it starts an attempt, the engine before it loads.
+ * Errors  DT_ERR_RECIPE with the difference: parameters (missing, surplus, of another shape), what the model
+ *         computes with them, or an optimizer whose moments the checkpoint does not have
+ */
+
+/* new_model: the recipe's model is allowed to compute something else with these parameters. */
+dt_status dt_checkpoint_fits(const dt_checkpoint *checkpoint, const dt_recipe *recipe,
+                             bool new_model, dt_error *err);
+/* Append the changes in what the model computes that no parameter's shape shows, compared with the
+ * recipe in the checkpoint: "model.rope_theta was 10000, is 500000; ..."; nothing if there are
+ * none. Fields that the checkpoint's recipe does not have are not compared. */
+void dt_checkpoint_model_changes(dt_strbuf *words, const dt_checkpoint *checkpoint,
+                                 const dt_recipe *recipe);
+
 #ifdef __cplusplus
 }
 #endif
+
 #endif

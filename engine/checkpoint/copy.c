@@ -1,4 +1,4 @@
-#include "engine/checkpoint/copy.h"
+#include "engine/checkpoint/checkpoint.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "engine/checkpoint/fit.h"
+#include "engine/checkpoint/checkpoint.h"
 
 #include <stdio.h>
 #include <string.h>

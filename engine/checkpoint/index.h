@@ -1,4 +1,5 @@
-/* index: reads and writes a checkpoint's index.json as structs. docs/checkpoint.md describes the document.
+/* index: what readers of a checkpoint's files need: the shape of a parameter as stored, index.json as
+ * structs, and the files that it names. docs/checkpoint.md describes the document.
  *
  * Ownership  strings are borrowed from the JSON, arrays are in the arena
  */
@@ -6,11 +7,35 @@
 #define DT_ENGINE_CHECKPOINT_INDEX_H
 
 #include "engine/checkpoint/checkpoint.h"
-#include "engine/checkpoint/shape.h"
+#include "engine/checkpoint/safetensors.h"
+#include "engine/model/model.h"
+#include "engine/slice.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* shape: gives the shape of a parameter as stored in a checkpoint.
+ *
+ * Padding rows (dt_param.stored_rows; for example those of a token embedding after the vocabulary) are
+ * not stored: the padding is up to the program that loads the parameter, which keeps such rows
+ * (and their moments) zero. As they are the last rows, the stored part is a prefix of the flattened
+ * parameter.
+ */
+
+typedef struct dt_checkpoint_shape {
+    int ndim;
+    int64_t dim[DT_PARAM_DIMS]; /* dimensions; those after ndim are 1 */
+    int64_t elems;
+} dt_checkpoint_shape;
+
+dt_checkpoint_shape dt_checkpoint_shape_of(const dt_param *param);
+
+/* The box of a whole parameter as stored. */
+dt_box dt_checkpoint_shape_box(const dt_checkpoint_shape *shape);
+/* The stored part of a slice in memory: all except padding. It is a prefix of the slice, and can be
+ * empty. */
+dt_slice dt_checkpoint_shape_clip(const dt_checkpoint_shape *shape, const dt_slice *held);
 
 #define DT_CHECKPOINT_FORMAT    "dtrun-checkpoint"
 #define DT_CHECKPOINT_MAX_INDEX ((size_t)64 << 20)
@@ -93,7 +118,32 @@ const dt_checkpoint_tensor *dt_checkpoint_index_find(const dt_checkpoint_index *
 json_t *dt_checkpoint_index_make(const dt_checkpoint_info *info, const dt_model *model,
                                  json_t *const *fragments, int64_t fragment_count);
 
+/* part: reads one file of an open checkpoint: tensors, or the tokenizer's file, which has none.
+ *
+ * A file is opened on first use, and its digest is checked once over the whole file, so that damaged
+ * data are never returned.
+ */
+
+typedef struct dt_checkpoint_part {
+    int fd; /* file descriptor; -1: not open */
+    dt_safetensors header;
+    const char *path; /* path of the file, borrowed */
+} dt_checkpoint_part;
+
+/* DT_ERR_CORRUPT if size, digest or header do not match the index. */
+dt_status dt_checkpoint_part_open(dt_checkpoint_part *out, const char *path,
+                                  const dt_checkpoint_file *file, dt_error *err);
+void dt_checkpoint_part_close(dt_checkpoint_part *part);
+
+/* Find the start of a piece in the file. DT_ERR_CORRUPT if it is missing. */
+dt_status dt_checkpoint_part_find(int64_t *start_bytes, const dt_checkpoint_part *part,
+                                  const dt_checkpoint_piece *piece, dt_error *err);
+/* Read `elems` elements of a piece, starting at element skip_elems. */
+dt_status dt_checkpoint_part_read(float *out, const dt_checkpoint_part *part, int64_t start_bytes,
+                                  int64_t skip_elems, int64_t elems, dt_error *err);
+
 #ifdef __cplusplus
 }
 #endif
+
 #endif

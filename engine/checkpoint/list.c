@@ -1,12 +1,65 @@
+/* list: the names of checkpoints, those below a directory, and the newest of them. */
 #include "engine/checkpoint/list.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "engine/checkpoint/checkpoint_int.h"
+#include "engine/checkpoint/name.h"
+
+/* --- names */
+
+void dt_checkpoint_name_format(char *out, const dt_checkpoint_name *name)
+{
+    char copy[24] = "";
+
+    if (name->copy > 1)
+        snprintf(copy, sizeof(copy), "-%lld", (long long)name->copy);
+    snprintf(out, DT_CHECKPOINT_NAME_SIZE, "step-%08lld%s%s", (long long)name->step, copy,
+             name->partial ? DT_CHECKPOINT_PARTIAL : "");
+}
+
+static bool number(int64_t *out, const char **at)
+{
+    char *end;
+
+    if (!isdigit((unsigned char)**at))
+        return false;
+    errno = 0;
+    *out = strtoll(*at, &end, 10);
+    *at = end;
+    return errno == 0;
+}
+
+bool dt_checkpoint_name_parse(dt_checkpoint_name *out, const char *text)
+{
+    char again[DT_CHECKPOINT_NAME_SIZE];
+    const char *at = text;
+
+    memset(out, 0, sizeof(*out));
+    out->copy = 1;
+    if (strncmp(at, "step-", 5) != 0)
+        return false;
+    at += 5;
+    if (!number(&out->step, &at))
+        return false;
+    if (*at == '-') {
+        at++;
+        if (!number(&out->copy, &at))
+            return false;
+    }
+    out->partial = strcmp(at, DT_CHECKPOINT_PARTIAL) == 0;
+    dt_checkpoint_name_format(again, out);
+    return strcmp(again, text) == 0;
+}
+
+/* --- all below a directory */
 
 static int newest_first(const void *a, const void *b)
 {
@@ -107,4 +160,58 @@ dt_status dt_checkpoint_list(dt_checkpoint_entry **out, int64_t *count, const ch
 out:
     closedir(dir);
     return st;
+}
+
+/* --- the newest */
+
+static dt_status verify(const char *path, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_checkpoint *opened = NULL;
+
+    DT_TRY(dt_checkpoint_open(&opened, path, err));
+    DT_TRY(dt_checkpoint_verify(opened, err));
+out:
+    dt_checkpoint_close(opened);
+    return st;
+}
+
+dt_status dt_checkpoint_find_newest_fit(const char **path, const char *parent,
+                                        dt_checkpoint_fit_fn *fits, const void *context,
+                                        dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_checkpoint_entry *entries;
+    int64_t count;
+
+    *path = NULL;
+    DT_TRY(dt_checkpoint_list(&entries, &count, parent, arena, err));
+    for (int64_t i = 0; i < count; i++)
+        if (!entries[i].opens && !entries[i].name.partial)
+            dt_log_warn("checkpoint skipped: %s", entries[i].problem);
+    for (int64_t i = 0; i < count && *path == NULL; i++) {
+        dt_error problem = DT_ERROR_INIT;
+
+        if (!entries[i].opens || !entries[i].whole || !fits(context, entries[i].path))
+            continue;
+        if (verify(entries[i].path, &problem) == DT_OK)
+            *path = entries[i].path;
+        else if (problem.code == DT_ERR_NOMEM)
+            DT_THROW(err, problem.code, "%s", problem.message);
+        else
+            dt_log_warn("checkpoint skipped: %s", problem.message);
+    }
+out:
+    return st;
+}
+
+static bool any_fits(const void *unused, const char *path)
+{
+    return true;
+}
+
+dt_status dt_checkpoint_find_newest(const char **path, const char *parent, dt_arena *arena,
+                                    dt_error *err)
+{
+    return dt_checkpoint_find_newest_fit(path, parent, any_fits, NULL, arena, err);
 }

@@ -6,8 +6,8 @@
 #ifndef DT_ENGINE_CHECKPOINT_LIST_H
 #define DT_ENGINE_CHECKPOINT_LIST_H
 
-#include "base/arena.h"
 #include "base/error.h"
+#include "base/memory.h"
 #include "engine/checkpoint/name.h"
 #include "recipes/fields/recipe.h"
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/checkpoint/agree.h"
+#include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/checkpoint_int.h"
 
 #define WINDOW_ELEMS ((int64_t)1 << 18) /* size of the read buffer: 1 MiB */

@@ -1,9 +1,39 @@
+/* safetensors: implements safetensors.h. */
 #include "engine/checkpoint/safetensors.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "engine/checkpoint/read_at.h"
+#include "engine/progress.h"
+
+/* --- a range of a file */
+
+dt_status dt_checkpoint_read_at(void *out, size_t length, int fd, int64_t at_bytes,
+                                const char *where, dt_error *err)
+{
+    char *put = out;
+
+    while (length > 0) {
+        ssize_t got = pread(fd, put, length, (off_t)at_bytes);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return DT_FAIL(err, DT_ERR_IO, "%s: cannot read: %s", where, strerror(errno));
+        if (got == 0)
+            return DT_FAIL(err, DT_ERR_CORRUPT, "%s: cut off at byte %lld", where,
+                           (long long)at_bytes);
+        dt_progress_made();
+        put += got;
+        at_bytes += got;
+        length -= (size_t)got;
+    }
+    return DT_OK;
+}
+
+/* --- the format */
 
 #define LENGTH_BYTES 8
 
@@ -147,8 +177,10 @@ static dt_status spans_cover(span *spans, size_t count, int64_t data_bytes, cons
     return DT_OK;
 }
 
-dt_status dt_safetensors_parse(dt_safetensors *out, const char *text, size_t length,
-                               int64_t data_bytes, const char *where, dt_error *err)
+/* `text` is the N bytes of the header; data_bytes follow them in the file. Checks every entry:
+ * type, shape, offsets, no overlap and no gap. */
+static dt_status safetensors_parse(dt_safetensors *out, const char *text, size_t length,
+                                   int64_t data_bytes, const char *where, dt_error *err)
 {
     dt_status st = DT_OK;
     json_t *header = NULL, *entry;
@@ -199,8 +231,8 @@ dt_status dt_safetensors_read(dt_safetensors *out, int fd, int64_t bytes, const 
     if (text == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "%s: no memory for its header", where);
     DT_TRY(dt_checkpoint_read_at(text, length, fd, LENGTH_BYTES, where, err));
-    DT_TRY(dt_safetensors_parse(out, text, length, bytes - LENGTH_BYTES - (int64_t)length, where,
-                                err));
+    DT_TRY(
+        safetensors_parse(out, text, length, bytes - LENGTH_BYTES - (int64_t)length, where, err));
 out:
     free(text);
     return st;

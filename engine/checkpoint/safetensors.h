@@ -1,4 +1,5 @@
-/* safetensors: reads and writes the file format of checkpoints and of published weights.
+/* safetensors: reads and writes the file format of checkpoints and of published weights, and reads a range
+ * of a file.
  *
  *   8 bytes            N, unsigned, little-endian
  *   N bytes            JSON: {"__metadata__": {text: text}, KEY: {"dtype": "F32",
@@ -10,17 +11,26 @@
  * Types      all that have whole bytes; checkpoints hold F32 only
  * Errors     DT_ERR_CORRUPT naming `where` and the mismatch
  */
-#ifndef DT_ENGINE_SAFETENSORS_H
-#define DT_ENGINE_SAFETENSORS_H
+#ifndef DT_ENGINE_CHECKPOINT_SAFETENSORS_H
+#define DT_ENGINE_CHECKPOINT_SAFETENSORS_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "base/dtype.h"
+#include "base/error.h"
 #include "base/json.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* read_at: reads a whole range of a file, through short reads and EINTR. */
+
+/* DT_ERR_CORRUPT if the file ends too early; `where` names the file in messages. */
+dt_status dt_checkpoint_read_at(void *out, size_t length, int fd, int64_t at_bytes,
+                                const char *where, dt_error *err);
 
 #define DT_SAFETENSORS_MAX_HEADER ((size_t)64 << 20)
 
@@ -44,10 +54,6 @@ typedef struct dt_safetensors {
     int64_t data_start; /* offset of the tensor data in the file */
 } dt_safetensors;
 
-/* `text` is the N bytes of the header; data_bytes follow them in the file. Checks every entry:
- * type, shape, offsets, no overlap and no gap. */
-dt_status dt_safetensors_parse(dt_safetensors *out, const char *text, size_t length,
-                               int64_t data_bytes, const char *where, dt_error *err);
 /* Read and parse the header of an open file of `bytes` bytes. */
 dt_status dt_safetensors_read(dt_safetensors *out, int fd, int64_t bytes, const char *where,
                               dt_error *err);
@@ -73,4 +79,5 @@ bool dt_safetensors_find(int64_t *start_bytes, int64_t *elems, const dt_safetens
 #ifdef __cplusplus
 }
 #endif
+
 #endif

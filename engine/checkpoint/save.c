@@ -1,5 +1,4 @@
-/* save: implements the save protocol. Whatever call the process dies at, a directory is a checkpoint only
- * if all of it is on the disk. The lead is rank 0, or the first rank of each node if they share no files:
+/* save: saves a checkpoint with all ranks.
  *
  *   all      choose the first name that exists on no node                              agree
  *   lead     mkdir NAME.partial                                                        agree
@@ -17,11 +16,68 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "engine/checkpoint/agree.h"
+#include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/checkpoint_int.h"
 #include "engine/checkpoint/digest.h"
 #include "engine/checkpoint/name.h"
-#include "engine/checkpoint/sink.h"
+
+/* --- one outcome for all ranks */
+
+dt_status dt_checkpoint_agree(dt_comm *comm, dt_status mine, const char *doing, dt_error *err)
+{
+    /* number of failed ranks; sum of their ranks, which names the rank if there is only one */
+    double failed[2] = {0, 0};
+    dt_status st;
+
+    if (mine != DT_OK) {
+        failed[0] = 1;
+        failed[1] = (double)comm->rank;
+    }
+    st = comm->all_reduce_f64(comm, failed, 2, err);
+    if (mine != DT_OK)
+        return mine;
+    if (st != DT_OK || failed[0] == 0)
+        return st;
+    if (failed[0] > 1)
+        return DT_FAIL(err, DT_ERR_IO, "%.0f ranks failed to %s; their logs say why", failed[0],
+                       doing);
+    return DT_FAIL(err, DT_ERR_IO, "rank %.0f failed to %s; its log says why", failed[1], doing);
+}
+
+/* --- the JSON of all ranks */
+
+/* Collective. Where `wanted`, all[world_size], zeroed by the caller, gets new references in rank
+ * order; elsewhere it is not touched. */
+static dt_status checkpoint_gather(json_t **all, const json_t *mine, bool wanted, dt_comm *comm,
+                                   dt_error *err)
+{
+    dt_status st = DT_OK, parsed = DT_OK;
+    dt_strbuf written, received;
+
+    dt_strbuf_init(&written);
+    dt_strbuf_init(&received);
+    dt_json_write(&written, mine);
+    for (int64_t root = 0; root < comm->world_size; root++) {
+        int64_t length = (int64_t)written.length;
+
+        DT_TRY(comm->broadcast(comm, &length, sizeof(length), root, err));
+        dt_strbuf_reset(&received);
+        if (comm->rank == root)
+            dt_strbuf_add(&received, written.data, written.length);
+        while ((int64_t)received.length < length)
+            dt_strbuf_add_char(&received, ' '); /* make room for the broadcast value */
+        DT_TRY(comm->broadcast(comm, received.data, (size_t)length, root, err));
+        /* Continue after a failure: the other ranks take part in every broadcast. */
+        if (wanted && parsed == DT_OK)
+            parsed = dt_json_parse(&all[root], received.data, (size_t)length,
+                                   "a rank's part of the index", err);
+    }
+    st = parsed;
+out:
+    dt_strbuf_release(&written);
+    dt_strbuf_release(&received);
+    return st;
+}
 
 #define MAX_COPIES 1000
 
@@ -186,7 +242,7 @@ static dt_status save_steps(save *run, json_t **fragments, json_t **mine, dt_err
         st = dt_checkpoint_beside_write(*mine, run->io, run->partial.data,
                                         &run->info->tokenizer_file, err);
     DT_TRY(dt_checkpoint_agree(run->comm, st, "write its part of a checkpoint", err));
-    st = dt_checkpoint_gather(fragments, *mine, lead, run->comm, err);
+    st = checkpoint_gather(fragments, *mine, lead, run->comm, err);
     if (st == DT_OK && lead)
         st = commit(run, fragments, err);
     DT_TRY(dt_checkpoint_agree(run->comm, st, "put a checkpoint in place", err));

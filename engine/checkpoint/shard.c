@@ -3,7 +3,6 @@
 #include <stdio.h>
 
 #include "engine/checkpoint/safetensors.h"
-#include "engine/checkpoint/sink.h"
 
 /* A file being written; everything is borrowed. */
 typedef struct shard {

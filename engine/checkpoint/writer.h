@@ -1,6 +1,6 @@
 /* writer: saves checkpoints in the background.
  *
- * How        start copies the state (snapshot.h), and training waits only for that; a low-priority
+ * How        start copies the state (checkpoint_int.h), and training waits only for that; a low-priority
  *            thread then runs dt_checkpoint_save, agreeing with the other ranks'
  *            threads over its own communicator, and prunes. The ranks' main threads need not
  *            agree on anything: each gets the outcome from its own thread

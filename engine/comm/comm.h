@@ -1,15 +1,16 @@
-/* comm: declares collectives between the ranks of a run, as a struct of functions per transport.
+/* comm: groups of ranks, the collectives between the ranks of a group, as a struct of functions per
+ * transport, and the sums that these use.
  *
  *   self   one rank: collectives only copy
  *   shm    ranks of one node, through shared memory
  *   gloo   CPU ranks over TCP (shim in C++; every exception is caught at its border)
  *   nodes  several ranks on several nodes: shm within a node, gloo between nodes
- *   nccl   GPUs, one per rank (nccl.h); otherwise staged, through host memory (staged.h)
+ *   nccl   GPUs, one per rank (nccl.h); otherwise staged, through host memory (open.c)
  *
  * A communicator connects all ranks of a run, or those along one axis of its mesh (mesh.h): rank and
  * world_size are those within that group.
  *
- * The transport is chosen when a communicator is opened (topology.h). If the ranks of a node cannot share
+ * The transport is chosen when a communicator is opened (comm_int.h). If the ranks of a node cannot share
  * memory, all of them use Gloo, and the log says why. DTRUN_INTERFACE_ADDRESS is the interface that
  * Gloo's sockets bind to; DTRUN_RUN_SECRET authenticates each of its connections (proof.h describes
  * which attacks this prevents).
@@ -20,19 +21,72 @@
  * Errors     DT_ERR_COMM if a peer is lost (within seconds, never a hang) or on timeout;
  *            the communicator is unusable after that
  */
-#ifndef DT_ENGINE_COMM_H
-#define DT_ENGINE_COMM_H
+#ifndef DT_ENGINE_COMM_COMM_H
+#define DT_ENGINE_COMM_COMM_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
-#include "engine/comm/group.h"
 #include "engine/tensor.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* group: describes some ranks of a run at equal distances: first, first + stride, first + 2 stride, ...
+ *
+ * Purpose    what a communicator connects: the whole run, or the ranks along one axis of its mesh
+ *            (mesh.h). All ranks of a run are in groups of the same stride and size, so each rank
+ *            knows all groups
+ * Words      a *member* is counted within the group, a *rank* within the run
+ */
+
+typedef struct dt_group {
+    int64_t rank, size;    /* the caller's member number, and the number of members */
+    int64_t first, stride; /* first rank of the group, and distance between its ranks */
+    int64_t world_size;    /* size of the run, a multiple of stride * size */
+} dt_group;
+
+/* The group of rank `rank`, if groups of `size` members are `stride` apart:
+ *   stride 1, size 2   0 1 | 2 3 | 4 5        stride 2, size 3   0 2 4 | 1 3 5 */
+static inline dt_group dt_group_of(int64_t rank, int64_t stride, int64_t size, int64_t world_size)
+{
+    int64_t block = stride * size, within = rank % block;
+    dt_group own = {within / stride, size, rank - within + within % stride, stride, world_size};
+
+    return own;
+}
+
+/* The group of all ranks. */
+static inline dt_group dt_group_all(int64_t rank, int64_t world_size)
+{
+    return dt_group_of(rank, 1, world_size, world_size);
+}
+
+/* Rank of a member within the run. */
+static inline int64_t dt_group_rank(const dt_group *group, int64_t member)
+{
+    return group->first + member * group->stride;
+}
+
+/* sum: declares the sums that collectives use, by element type.
+ *
+ * Formula    out[i] = ((a0[i] + a1[i]) + a2[i]) + ...: in the order given, so that the same parts
+ *            give the same bits. BF16 is summed in fp32 and rounded once per call, to nearest even
+ * Aliases    out may be any one of the parts
+ */
+
+typedef struct dt_sum {
+    size_t elem_bytes;
+    void (*two)(void *out, const void *a, const void *b, size_t elems);
+    /* sums several operands; count >= 1 */
+    void (*many)(void *out, const void *const *parts, int64_t count, size_t elems);
+} dt_sum;
+
+extern const dt_sum dt_sum_f32, dt_sum_f64, dt_sum_bf16;
+
+const dt_sum *dt_sum_of(dt_dtype dtype); /* The sum for F32 or BF16. */
 
 struct dt_device;
 struct dt_events;
@@ -82,7 +136,7 @@ void dt_comm_close(dt_comm *comm); /* accepts a zeroed communicator */
 
 /* Like dt_comm_open, for collectives on this device's memory: all pointers except those of
  * all_reduce_f64 are device memory. On the CPU the same as dt_comm_open; on GPUs NCCL if each rank
- * has its own GPU, else staged.h. Borrows the device. */
+ * has its own GPU, else open.c. Borrows the device. */
 dt_status dt_comm_open_device(dt_comm *out, struct dt_device *device, struct dt_events *events,
                               const char *name, dt_group group, double timeout_seconds,
                               dt_error *err);
@@ -90,4 +144,5 @@ dt_status dt_comm_open_device(dt_comm *out, struct dt_device *device, struct dt_
 #ifdef __cplusplus
 }
 #endif
+
 #endif

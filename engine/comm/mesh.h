@@ -25,7 +25,7 @@
 
 #include <stdbool.h>
 
-#include "engine/comm/group.h"
+#include "engine/comm/comm.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,11 +1,23 @@
-/* open: selects and opens the transports for a group, by where its ranks are. */
-#include "engine/comm/comm.h"
-
+/* open: opens the communicator of a group, for host memory and for device memory. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
+#include "engine/comm/comm.h"
 #include "engine/comm/comm_int.h"
+#include "engine/comm/nccl/nccl.h"
+#include "engine/device/device.h"
+#include "engine/device/queue.h"
+
+/* staged: runs collectives of a device's memory through host memory, by another communicator.
+ *
+ * Purpose    for ranks that cannot use NCCL: two on one GPU, or no NCCL installed. Slower
+ *            than NCCL by the cost of the copies
+ * Algorithm  piece by piece: copy from the device to pinned memory, the host's collective, copy back.
+ *            The copies have their own queue, concurrent with the ops
+ * Sums       by the other communicator, piece by piece
+ * Threads    like any communicator; the input must be complete when a collective is called
+ */
 
 #ifdef DT_HAVE_GLOO
 static dt_status open_gloo_for_all(dt_comm *out, const dt_comm_setup *setup, dt_error *err)
@@ -116,5 +128,275 @@ out:
         dt_error_prefix(err, "rank %lld of %lld", (long long)dt_group_rank(&group, group.rank),
                         (long long)group.world_size);
     }
+    return st;
+}
+
+/* --- device memory: NCCL, or host memory in between */
+
+/* Large enough that a piece's latency is negligible, small compared with a rank's memory. */
+#define PIECE_BYTES ((int64_t)16 << 20)
+
+typedef struct staged {
+    dt_comm host; /* communicator in host memory that runs the collectives */
+    dt_device *device;
+    dt_queue *queue;
+    dt_device_event *copied;
+    unsigned char *in, *out; /* pinned host buffers, PIECE_BYTES each */
+} staged;
+
+typedef struct copy {
+    void *to;
+    const void *from;
+    size_t bytes;
+} copy;
+
+static dt_status wait(staged *own, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(own->device->queues->record(own->device, own->copied, own->queue, err));
+    DT_TRY(own->device->queues->wait(own->device, own->copied, err));
+out:
+    return st;
+}
+
+static dt_status fetch(staged *own, copy what, dt_error *err)
+{
+    return own->device->queues->copy_out(own->device, own->queue, what.to, what.from, what.bytes,
+                                         err);
+}
+
+static dt_status put(staged *own, copy what, dt_error *err)
+{
+    return own->device->queues->copy_in(own->device, own->queue, what.to, what.from, what.bytes,
+                                        err);
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* For a run of one rank: a copy on the device, ordered with its ops. */
+static dt_status copy_alone(staged *own, copy what, dt_error *err)
+{
+    if (what.to == what.from || what.bytes == 0)
+        return DT_OK;
+    return own->device->copy_from(own->device, what.to, own->device, what.from, what.bytes, err);
+}
+
+static dt_status staged_all_reduce(dt_comm *comm, void *data, int64_t elems, dt_dtype dtype,
+                                   dt_error *err)
+{
+    staged *own = comm->state;
+    size_t each = dt_dtype_bytes(dtype);
+    int64_t most = PIECE_BYTES / (int64_t)each;
+    unsigned char *at = data;
+    dt_status st = DT_OK;
+
+    while (elems > 0 && comm->world_size > 1) {
+        int64_t count = least(elems, most);
+        size_t bytes = (size_t)count * each;
+
+        DT_TRY(fetch(own, (copy){own->in, at, bytes}, err));
+        DT_TRY(wait(own, err));
+        DT_TRY(own->host.all_reduce(&own->host, own->in, count, dtype, err));
+        DT_TRY(put(own, (copy){at, own->in, bytes}, err));
+        DT_TRY(wait(own, err));
+        at += bytes;
+        elems -= count;
+    }
+out:
+    comm->sent_bytes = own->host.sent_bytes;
+    return st;
+}
+
+/* Processes the same piece of every rank's part at a time. */
+static dt_status staged_reduce_scatter(dt_comm *comm, void *out, const void *in, int64_t elems,
+                                       dt_dtype dtype, dt_error *err)
+{
+    staged *own = comm->state;
+    size_t each = dt_dtype_bytes(dtype);
+    int64_t most = PIECE_BYTES / ((int64_t)each * comm->world_size);
+    dt_status st = DT_OK;
+
+    if (comm->world_size == 1)
+        return copy_alone(own, (copy){out, in, (size_t)elems * each}, err);
+
+    for (int64_t start = 0; start < elems; start += most) {
+        int64_t count = least(elems - start, most);
+        size_t bytes = (size_t)count * each;
+
+        for (int64_t rank = 0; rank < comm->world_size; rank++)
+            DT_TRY(fetch(own,
+                         (copy){own->in + (size_t)rank * bytes,
+                                (const unsigned char *)in + (size_t)(rank * elems + start) * each,
+                                bytes},
+                         err));
+        DT_TRY(wait(own, err));
+        DT_TRY(own->host.reduce_scatter(&own->host, own->out, own->in, count, dtype, err));
+        DT_TRY(put(own, (copy){(unsigned char *)out + (size_t)start * each, own->out, bytes}, err));
+        DT_TRY(wait(own, err));
+    }
+out:
+    comm->sent_bytes = own->host.sent_bytes;
+    return st;
+}
+
+static dt_status staged_all_gather(dt_comm *comm, void *out, const void *in, size_t bytes,
+                                   dt_error *err)
+{
+    staged *own = comm->state;
+    size_t most = (size_t)(PIECE_BYTES / comm->world_size);
+    dt_status st = DT_OK;
+
+    if (comm->world_size == 1)
+        return copy_alone(own, (copy){out, in, bytes}, err);
+
+    for (size_t start = 0; start < bytes; start += most) {
+        size_t count = bytes - start < most ? bytes - start : most;
+
+        DT_TRY(fetch(own, (copy){own->in, (const unsigned char *)in + start, count}, err));
+        DT_TRY(wait(own, err));
+        DT_TRY(own->host.all_gather(&own->host, own->out, own->in, count, err));
+        for (int64_t rank = 0; rank < comm->world_size; rank++)
+            DT_TRY(put(own,
+                       (copy){(unsigned char *)out + (size_t)rank * bytes + start,
+                              own->out + (size_t)rank * count, count},
+                       err));
+        DT_TRY(wait(own, err));
+    }
+out:
+    comm->sent_bytes = own->host.sent_bytes;
+    return st;
+}
+
+static dt_status staged_broadcast(dt_comm *comm, void *data, size_t bytes, int64_t root,
+                                  dt_error *err)
+{
+    staged *own = comm->state;
+    unsigned char *at = data;
+    dt_status st = DT_OK;
+
+    while (bytes > 0 && comm->world_size > 1) {
+        size_t count = bytes < (size_t)PIECE_BYTES ? bytes : (size_t)PIECE_BYTES;
+
+        if (comm->rank == root) {
+            DT_TRY(fetch(own, (copy){own->in, at, count}, err));
+            DT_TRY(wait(own, err));
+        }
+        DT_TRY(own->host.broadcast(&own->host, own->in, count, root, err));
+        if (comm->rank != root) {
+            DT_TRY(put(own, (copy){at, own->in, count}, err));
+            DT_TRY(wait(own, err));
+        }
+        at += count;
+        bytes -= count;
+    }
+out:
+    comm->sent_bytes = own->host.sent_bytes;
+    return st;
+}
+
+static dt_status staged_all_reduce_f64(dt_comm *comm, double *data, int64_t elems, dt_error *err)
+{
+    staged *own = comm->state;
+
+    return own->host.all_reduce_f64(&own->host, data, elems, err);
+}
+
+static dt_status staged_barrier(dt_comm *comm, dt_error *err)
+{
+    staged *own = comm->state;
+
+    return own->host.barrier(&own->host, err);
+}
+
+static void release(staged *own)
+{
+    const dt_queues *queues = own->device->queues;
+
+    dt_comm_close(&own->host);
+    queues->close(own->device, own->queue);
+    queues->event_close(own->device, own->copied);
+    own->device->host_free(own->device, own->in);
+    own->device->host_free(own->device, own->out);
+    free(own);
+}
+
+static void staged_close(dt_comm *comm)
+{
+    release(comm->state);
+}
+
+/* Turn *comm into a communicator for device memory, which owns the original one. On failure *comm
+ * is closed. Borrows the device. */
+static dt_status comm_stage(dt_comm *comm, dt_device *device, dt_error *err)
+{
+    staged *own = calloc(1, sizeof(*own));
+    dt_status st = DT_OK;
+
+    if (own == NULL) {
+        dt_comm_close(comm);
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a communicator");
+    }
+    own->host = *comm;
+    own->device = device;
+    memset(comm, 0, sizeof(*comm));
+    DT_ASSERT(own->host.world_size <= PIECE_BYTES / 64);
+    DT_TRY(device->queues->open(device, &own->queue, err));
+    DT_TRY(device->queues->event_open(device, &own->copied, err));
+    DT_TRY(device->host_alloc(device, (void **)&own->in, (size_t)PIECE_BYTES, err));
+    DT_TRY(device->host_alloc(device, (void **)&own->out, (size_t)PIECE_BYTES, err));
+    *comm = (dt_comm){
+        .name = "staged",
+        .rank = own->host.rank,
+        .world_size = own->host.world_size,
+        .state = own,
+        .all_reduce = staged_all_reduce,
+        .all_reduce_f64 = staged_all_reduce_f64,
+        .reduce_scatter = staged_reduce_scatter,
+        .all_gather = staged_all_gather,
+        .broadcast = staged_broadcast,
+        .barrier = staged_barrier,
+        .close = staged_close,
+    };
+out:
+    if (st != DT_OK)
+        release(own);
+    return st;
+}
+
+/* Use NCCL if all ranks can, otherwise stage through the host's communicator *comm. */
+static dt_status reach_cards(dt_comm *comm, dt_device *device, const dt_comm_setup *setup,
+                             dt_error *err)
+{
+    dt_comm cards = {0};
+    dt_status st = DT_OK;
+
+    if (setup->group.size > 1)
+        DT_TRY(dt_nccl_rendezvous(&cards, setup, device, comm, err));
+    if (cards.name == NULL)
+        return comm_stage(comm, device, err);
+    *comm = cards;
+    DT_TRY(dt_comm_trace(comm, setup->name, err));
+out:
+    if (st != DT_OK)
+        dt_comm_close(comm);
+    return st;
+}
+
+dt_status dt_comm_open_device(dt_comm *out, dt_device *device, struct dt_events *events,
+                              const char *name, dt_group group, double timeout_seconds,
+                              dt_error *err)
+{
+    dt_comm_setup setup = {
+        .events = events, .name = name, .group = group, .timeout_seconds = timeout_seconds};
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_comm_open(out, events, name, group, timeout_seconds, err));
+    if (!device->host_reads)
+        DT_TRY(reach_cards(out, device, &setup, err));
+out:
     return st;
 }

@@ -1,4 +1,4 @@
-#include "engine/comm/sum.h"
+#include "engine/comm/comm.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "engine/comm/topology.h"
+#include "engine/comm/comm_int.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +11,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "engine/channel/events.h"
-#include "engine/comm/comm_int.h"
 
 /* --- exchange between all ranks */
 

@@ -1,12 +1,10 @@
 /* check: implements dt_dataset_check. Small data are opened and closed, which checks everything; of
  * large data only the sizes, headers and first megabytes are checked. */
-#include "engine/data/dataset_int.h"
+#include "engine/data/data_int.h"
 
 #include <stdlib.h>
 
-#include "engine/data/bin.h"
-#include "engine/data/documents.h"
-#include "engine/data/text.h"
+#include "engine/data/stream.h"
 
 #define SMALL_BYTES ((int64_t)64 << 20) /* total size of small data: read within a second */
 #define PEEK_BYTES  ((size_t)1 << 20)   /* bytes read of each file of large data */

@@ -1,4 +1,5 @@
-/* data: opens token streams and selects the samples of each step and rank.
+/* data: opens datasets and tokenizers, selects the samples of each step and rank, and computes the number
+ * of steps from the epochs.
  *
  * A source is all training (or validation) tokens in one array in host memory (memory-mapped if
  * possible). A tokenizer converts text to tokens and back; it is stored in checkpoints.
@@ -13,10 +14,10 @@
  *            20240801 version 7 (uint32), header[2] tokens; nanoGPT .bin: uint16 without a header;
  *            fairseq's .bin, whose .idx gives the width (recipes/foreign/databin.h). Files are
  *            joined in the order of the list, a glob's matches sorted by bytes.
- *            .csv, .npy: rows of numbers (rows.h), each of which is a sample
- * Packed     (data.pack) sequences are cut at the ends of documents (packs.h): there is no offset, each
+ *            .csv, .npy: rows of numbers (data_int.h), each of which is a sample
+ * Packed     (data.pack) sequences are cut at the ends of documents (stream.h): there is no offset, each
  *            epoch has the same sequences, and they are filled up with padding
- * Pairs      of sentences (sentences.h): a sample is a whole batch of pairs of similar length (groups.h),
+ * Pairs      of sentences (sentences.h): a sample is a whole batch of pairs of similar length (sentences.h),
  *            with its own B, S and T, and the batches of an epoch are fixed: there is no offset, and a
  *            step takes the next ranks * accumulate of them
  * Vocabulary char: the code points of training AND validation text, so that validation has no
@@ -26,12 +27,12 @@
  *            sequence, broken UTF-8 (with the byte offset), a token outside the vocabulary
  *            (the first 64 million are checked on opening, the rest when drawn)
  */
-#ifndef DT_ENGINE_DATA_H
-#define DT_ENGINE_DATA_H
+#ifndef DT_ENGINE_DATA_DATA_H
+#define DT_ENGINE_DATA_DATA_H
 
 #include "base/error.h"
 #include "base/json.h"
-#include "engine/data/groups.h"
+#include "engine/data/sentences.h"
 #include "engine/tokens/bpe.h"
 #include "recipes/fields/recipe.h"
 
@@ -157,7 +158,7 @@ dt_status dt_sampler_seek(dt_sampler *sampler, int64_t epoch, int64_t sample, dt
 
 /* Fill the tensors of a batch with samples first .. first+count of the current step, without
  * advancing: tokens and targets (count, T), with starts and positions if documents are separate
- * (documents.h); or rows and targets. The caller maps (micro-step, rank) to `first`. */
+ * (stream.h); or rows and targets. The caller maps (micro-step, rank) to `first`. */
 dt_status dt_sampler_fill(dt_sampler *sampler, void *const inputs[], int64_t first, int64_t count,
                           dt_error *err);
 /* Fill a batch with sample `first` of the current step: its shape, and source, previous and
@@ -191,7 +192,29 @@ dt_status dt_validation_fill(const dt_dataset *dataset, int64_t tokens, int64_t 
 dt_status dt_validation_fill_group(const dt_dataset *dataset, int64_t index, dt_pair_shape *shape,
                                    void *const inputs[], dt_error *err);
 
+/* budget: computes the number of steps of a run whose recipe gives epochs.
+ *
+ * Rule       schedule.steps, or the steps of schedule.epochs, or the lower of the two
+ * Resumed    the completed steps, plus the steps for the rest of the epochs from the sampler's position:
+ *            the same total as before if the samples per step have not changed. Otherwise the
+ *            schedule is stretched to the new total, so its learning rates equal those of neither
+ *            the old nor a new run
+ * Skipped    fp16 steps with an overflow (optim/scaler.h) use samples without counting as steps: each
+ *            reduces the steps from epochs by one, but not schedule.steps. An epoch is a pass over the
+ *            data, and the run ends with the last one
+ */
+
+/* Position of a run: completed steps, and the sampler's position. */
+typedef struct dt_budget_place {
+    int64_t step, epoch, sample;
+} dt_budget_place;
+
+/* Total steps of the run, as known at position `at`; NULL: at its start. */
+int64_t dt_budget_steps(const dt_recipe *recipe, const dt_sampler *sampler, int64_t step_samples,
+                        const dt_budget_place *at);
+
 #ifdef __cplusplus
 }
 #endif
+
 #endif

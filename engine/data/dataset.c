@@ -1,13 +1,191 @@
-/* dataset: opens datasets of four families: text (char, byte), with a tokenizer built from the
- * text; token ids (.bin), used in place in the mapped file; rows of numbers; and sentence pairs. */
-#include "engine/data/dataset_int.h"
-#include "engine/data/documents.h"
-
+/* dataset: opens datasets of rows, of sentence pairs, and, with dataset_tokens.c, of text and token ids. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/data/tokenizer_int.h"
+#include "engine/data/data_int.h"
+#include "engine/data/stream.h"
 #include "recipes/architecture/architecture.h"
+
+/* dataset_rows: opens rows, which are read into memory; each row is a sample. */
+
+static dt_status refuse_empty(const char *field, const dt_data_files *files, dt_error *err)
+{
+    return DT_FAIL(err, DT_ERR_RECIPE,
+                   "%s ('%s') has no row%s: give more rows, or another data.split", field,
+                   files->items[0].path, files->count > 1 ? " in any of its files" : "");
+}
+
+int64_t dt_dataset_split_rows(const dt_recipe *recipe, int64_t count, bool has_validation)
+{
+    return has_validation ? count : (int64_t)((double)count * (1.0 - recipe->data.split));
+}
+
+/* Open a dataset of rows, except finding its files (dataset.c). */
+static dt_status dataset_open_rows(dt_dataset *dataset, const dt_data_files *train,
+                                   const dt_data_files *validation, const dt_recipe *recipe,
+                                   dt_error *err)
+{
+    int64_t count;
+    dt_status st = DT_OK;
+
+    dataset->has_rows = true;
+    dt_rows_init(&dataset->rows, recipe);
+    dt_rows_init(&dataset->validation_rows, recipe);
+    DT_TRY(dt_tokenizer_new_rows(&dataset->tokenizer, err));
+    DT_TRY(dt_rows_read(&dataset->rows, train, err));
+    DT_TRY(dt_rows_read(&dataset->validation_rows, validation, err));
+    count = dataset->rows.count;
+    dataset->train_count = dt_dataset_split_rows(recipe, count, validation->count > 0);
+    if (validation->count > 0) {
+        dataset->valid_rows = &dataset->validation_rows;
+        dataset->valid_count = dataset->validation_rows.count;
+        if (dataset->valid_count == 0)
+            return refuse_empty("data.validation", validation, err);
+    } else {
+        dataset->valid_rows = &dataset->rows;
+        dataset->valid_start = dataset->train_count;
+        dataset->valid_count = count - dataset->train_count;
+    }
+    if (dataset->train_count == 0)
+        return refuse_empty("data.train", train, err);
+out:
+    return st;
+}
+
+/* dataset_pairs: opens sentence pairs, which are read in place in the mapping; only their order is
+ * in memory. */
+
+static dt_status open_file(dt_sentences *out, const dt_data_files *files, const char *field,
+                           dt_error *err)
+{
+    if (files->count > 1)
+        return DT_FAIL(err, DT_ERR_RECIPE,
+                       "%s names %lld files of sentence pairs (expected one); prepare all text "
+                       "into one file with 'dtrun data prepare'",
+                       field, (long long)files->count);
+    return files->count == 0 ? DT_OK : dt_sentences_open(out, files->items[0].path, err);
+}
+
+/* Report pairs over the length limit, and the length of the first. */
+static dt_status check_long(const dt_groups *groups, const char *field, const dt_recipe *recipe,
+                            int64_t count, dt_error *err)
+{
+    const dt_sentences *sentences = groups->sentences;
+    int64_t first = groups->first_dropped;
+    int64_t longest = recipe->batch.tokens < recipe->batch.max_tokens ? recipe->batch.tokens
+                                                                      : recipe->batch.max_tokens;
+    const char *limit = longest < recipe->batch.tokens ? "batch.max_tokens" : "batch.tokens";
+    char words[256];
+
+    if (groups->dropped == 0)
+        return DT_OK;
+    snprintf(
+        words, sizeof(words),
+        "%s: %lld of %lld sentence pairs are longer than %s %lld; the first is pair %lld, with "
+        "%lld source and %lld target tokens",
+        field, (long long)groups->dropped, (long long)count, limit, (long long)longest,
+        (long long)first + 1, (long long)dt_sentence_length(sentences, DT_SOURCE, first),
+        (long long)dt_sentence_length(sentences, DT_TARGET, first));
+    if (recipe->data.too_long == DT_TOO_LONG_REFUSE)
+        return DT_FAIL(err, DT_ERR_RECIPE, "%s: raise it, or set data.too_long: drop", words);
+    return groups->kept > 0 ? DT_OK : DT_FAIL(err, DT_ERR_RECIPE, "%s: none is left", words);
+}
+
+static dt_status make_groups(dt_groups *out, const dt_sentences *sentences, int64_t first,
+                             int64_t count, const char *field, const dt_recipe *recipe,
+                             dt_error *err)
+{
+    dt_group_limits limits = {recipe->batch.max_tokens, recipe->batch.tokens};
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_groups_make(out, sentences, first, count, &limits, (uint64_t)recipe->seed, err));
+    DT_TRY(check_long(out, field, recipe, count, err));
+out:
+    return st;
+}
+
+static dt_status open_tokenizer(dt_dataset *dataset, const dt_recipe *recipe,
+                                const dt_tokenizer *fixed, dt_error *err)
+{
+    const dt_sides *sides;
+    dt_status st = DT_OK;
+
+    if (!dt_tokenizer_is_file(recipe))
+        DT_THROW(err, DT_ERR_RECIPE,
+                 "data.tokenizer is not set; sentence pairs need the tokenizer that they were "
+                 "prepared with");
+    st = dt_tokenizer_pairs_read(&dataset->tokenizer, recipe->data.tokenizer, err);
+    if (st != DT_OK)
+        goto out;
+    if (fixed != NULL)
+        DT_TRY(dt_tokenizer_bpe_same(fixed, dataset->tokenizer, err));
+    DT_TRY(dt_dataset_check_vocab(recipe, dataset->tokenizer->vocab, err));
+    sides = dataset->tokenizer->sides;
+    dataset->pair_ids = (dt_pair_ids){.pad = sides->target->pad,
+                                      .end = sides->target->end,
+                                      .source_limit = sides->source->vocab,
+                                      .target_limit = sides->target->vocab};
+out:
+    return st;
+}
+
+/* Open a dataset of sentence pairs, except finding its files (dataset.c). */
+static dt_status dataset_open_pairs(dt_dataset *dataset, const dt_data_files *train,
+                                    const dt_data_files *validation, const dt_recipe *recipe,
+                                    const dt_tokenizer *fixed, dt_error *err)
+{
+    const dt_sentences *valid = &dataset->sentences;
+    int64_t kept, first = 0, count;
+    dt_status st = DT_OK;
+
+    dataset->has_pairs = true;
+    if (recipe->batch.max_tokens <= 0)
+        DT_THROW(err, DT_ERR_RECIPE, "sentence pairs need batch.max_tokens (for example 4096)");
+    DT_TRY(open_tokenizer(dataset, recipe, fixed, err));
+    DT_TRY(open_file(&dataset->sentences, train, "data.train", err));
+    DT_TRY(open_file(&dataset->validation_sentences, validation, "data.validation", err));
+    kept = dt_dataset_split_rows(recipe, dataset->sentences.count, validation->count > 0);
+    if (kept == 0)
+        DT_THROW(err, DT_ERR_RECIPE, "data.train has no sentence pair%s",
+                 dataset->sentences.count > 0 ? " before data.split" : "");
+    if (validation->count > 0) {
+        valid = &dataset->validation_sentences;
+        count = valid->count;
+    } else {
+        first = kept;
+        count = valid->count - kept;
+    }
+    DT_TRY(make_groups(&dataset->groups, &dataset->sentences, 0, kept, "data.train", recipe, err));
+    DT_TRY(make_groups(&dataset->valid_groups, valid, first, count,
+                       validation->count > 0 ? "data.validation" : "data.train, after data.split",
+                       recipe, err));
+    dataset->train_count = dataset->groups.count;
+    dataset->valid_count = dataset->valid_groups.count;
+out:
+    return st;
+}
+
+/* --- checks before a run */
+
+bool dt_dataset_pairs_are_text(const dt_recipe *recipe)
+{
+    return recipe->data.source != NULL && recipe->data.source[0] != '\0' &&
+           recipe->data.tokens != DT_TOKENS_PAIRS;
+}
+
+dt_status dt_dataset_check_pairs_text(dt_dataset_facts *out, const dt_recipe *recipe, dt_error *err)
+{
+    dt_tokenizer *tokenizer = NULL;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_tokenizer_pairs_read(&tokenizer, recipe->data.tokenizer, err));
+    out->vocab = dt_tokenizer_vocab(tokenizer);
+    DT_TRY(dt_dataset_check_vocab(recipe, out->vocab, err));
+out:
+    dt_tokenizer_free(tokenizer);
+    return st;
+}
 
 /* Ids of a stream that are checked before training starts, which takes a tenth of a second. The
  * rest are checked when they are drawn. */
@@ -108,8 +286,10 @@ dt_status dt_dataset_check_vocab(const dt_recipe *recipe, int64_t vocab, dt_erro
     return DT_OK;
 }
 
-void dt_dataset_mark_documents(const dt_dataset *dataset, void *const inputs[], int64_t place,
-                               int64_t tokens)
+/* Fill the tensors for document boundaries of the sample at `place`, whose tokens and targets are
+ * set; no effect if documents are not separate. */
+static void dataset_mark_documents(const dt_dataset *dataset, void *const inputs[], int64_t place,
+                                   int64_t tokens)
 {
     int64_t at = place * tokens;
 
@@ -140,7 +320,7 @@ dt_status dt_dataset_fill_tokens(const dt_dataset *dataset, const dt_token_strea
         ids[i] = dataset->packed ? dataset->document_end : 0;
     for (int64_t i = predicted; i < tokens; i++)
         targets[i] = -1;
-    dt_dataset_mark_documents(dataset, inputs, place, tokens);
+    dataset_mark_documents(dataset, inputs, place, tokens);
 out:
     return st;
 }
@@ -257,10 +437,10 @@ dt_status dt_dataset_open(dt_dataset **out, const dt_recipe *recipe, const dt_to
     DT_TRY(dt_dataset_find_files(&train, &validation, recipe, &dataset->arena, err));
     if (train.items[0].kind == DT_TOKENS_PAIRS) {
         DT_TRY(check_fixed(fixed, DT_TOKENIZER_PAIRS, err));
-        DT_TRY(dt_dataset_open_pairs(dataset, &train, &validation, recipe, fixed, err));
+        DT_TRY(dataset_open_pairs(dataset, &train, &validation, recipe, fixed, err));
     } else if (train.items[0].kind == DT_TOKENS_ROWS) {
         DT_TRY(check_fixed(fixed, DT_TOKENIZER_ROWS, err));
-        DT_TRY(dt_dataset_open_rows(dataset, &train, &validation, recipe, err));
+        DT_TRY(dataset_open_rows(dataset, &train, &validation, recipe, err));
     } else {
         DT_TRY(open_text(dataset, &train, &validation, recipe, fixed, err));
     }

@@ -1,18 +1,39 @@
-/* files: finds the files that a recipe's list of paths and globs stands for.
+/* files: finds the files that a recipe's list of paths and globs stands for, and maps a file as read-only
+ * memory.
  *
  * A path that exists is used literally, even if it looks like a glob. The matches of a glob are
  * sorted by bytes (never by locale: every node must see the same order); the list's order is kept.
  * Errors  DT_ERR_RECIPE naming field and file: no match, missing, a directory, unreadable, empty
  */
-#ifndef DT_ENGINE_FILES_H
-#define DT_ENGINE_FILES_H
+#ifndef DT_ENGINE_DATA_FILES_H
+#define DT_ENGINE_DATA_FILES_H
 
-#include "base/arena.h"
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/memory.h"
 #include "recipes/fields/recipe.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* mapping: maps a file as read-only memory.
+ *
+ * Pages come from the page cache, so the ranks of a node share one copy, and a corpus larger
+ * than the memory can be read.
+ * Invariant  the file must not be truncated while it is mapped (the kernel would send SIGBUS):
+ *            replace data files by renaming a new one into place
+ */
+
+typedef struct dt_mapping {
+    const unsigned char *bytes; /* contents of the file; NULL for an empty file */
+    size_t length;
+} dt_mapping;
+
+/* DT_ERR_RECIPE naming the file and why it cannot be read. */
+dt_status dt_mapping_open(dt_mapping *out, const char *path, dt_error *err);
+void dt_mapping_close(dt_mapping *mapping); /* accepts a zeroed mapping */
 
 typedef struct dt_data_file {
     const char *path;    /* path of the file, in the arena */
@@ -47,4 +68,5 @@ bool dt_tokens_kind_is_ids(dt_tokens_kind kind);
 #ifdef __cplusplus
 }
 #endif
+
 #endif

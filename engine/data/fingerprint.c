@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 #include <xxhash.h>
 
-#include "engine/data/dataset_int.h"
-#include "engine/data/mapping.h"
+#include "engine/data/data_int.h"
+#include "engine/data/files.h"
 
 #define WINDOW_BYTES ((int64_t)64 << 10)
 #define LEAST_BYTES  (2 * WINDOW_BYTES) /* room for the first window and the last */

@@ -1,12 +1,14 @@
-/* sampler: selects samples. The order of an epoch is a shuffle (shuffle.h) that depends only on
- * seed and epoch. */
+/* sampler: selects the samples of training and of validation, and computes the number of steps. The order
+ * of an epoch is a shuffle that depends only on seed and epoch. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/data/dataset_int.h"
-#include "engine/data/documents.h"
-#include "engine/data/shuffle.h"
+#include "engine/data/data.h"
+#include "engine/data/data_int.h"
+#include "engine/data/stream.h"
+
+/* --- training */
 
 /* Number of possible offsets of an epoch's first sequence: T, or fewer if no sequence would be
  * left. */
@@ -310,4 +312,102 @@ dt_status dt_sampler_advance(dt_sampler *sampler, int64_t samples, dt_error *err
     sampler->epoch = epoch;
     sampler->sample = sample;
     return DT_OK;
+}
+
+/* --- validation */
+
+/* The last token is only used as a target. */
+int64_t dt_validation_count(const dt_dataset *dataset, int64_t tokens)
+{
+    int64_t inputs =
+        dataset->has_rows || dataset->has_pairs ? dataset->valid_count : dataset->valid_count - 1;
+
+    if (dataset->has_pairs)
+        return inputs;
+    if (dataset->packed)
+        return dataset->valid_packs.count;
+    return inputs > 0 ? (inputs + tokens - 1) / tokens : 0;
+}
+
+static void fill_row(const dt_dataset *dataset, int64_t index, void *const inputs[], int64_t place)
+{
+    if (index < 0)
+        dt_rows_blank(inputs, place, dataset->valid_rows);
+    else
+        dt_rows_copy(inputs, place, dataset->valid_rows, dataset->valid_start + index);
+}
+
+dt_status dt_validation_fill(const dt_dataset *dataset, int64_t tokens, int64_t index,
+                             void *const inputs[], int64_t place, dt_error *err)
+{
+    int64_t end = dataset->valid_start + dataset->valid_count, start, have;
+
+    DT_ASSERT(!dataset->has_pairs);
+    if (dataset->has_rows) {
+        fill_row(dataset, index, inputs, place);
+        return DT_OK;
+    }
+    if (index < 0) {
+        start = have = 0;
+    } else if (dataset->packed) {
+        start = dataset->valid_packs.starts[index];
+        have = dt_packs_length(&dataset->valid_packs, index);
+    } else {
+        start = dataset->valid_start + index * tokens;
+        have = end - 1 - start < tokens ? end - 1 - start : tokens;
+        DT_ASSERT(have > 0);
+    }
+    return dt_dataset_fill_tokens(dataset, dataset->valid_stream, start, have, end, inputs, place,
+                                  tokens, err);
+}
+
+dt_status dt_validation_fill_group(const dt_dataset *dataset, int64_t index, dt_pair_shape *shape,
+                                   void *const inputs[], dt_error *err)
+{
+    if (index >= 0)
+        return dt_group_fill(shape, inputs, &dataset->valid_groups, index, &dataset->pair_ids, err);
+    dt_group_blank(shape, inputs, &dataset->pair_ids);
+    return DT_OK;
+}
+
+/* --- steps from epochs */
+
+/* Steps from position `at` to the end of the epochs; negative if `at` is past it. */
+static int64_t rest_steps(const dt_sampler *sampler, int64_t epochs, int64_t step_samples,
+                          const dt_budget_place *at)
+{
+    /* samples seen, counted as steps of one sample */
+    int64_t seen = dt_sampler_epoch_steps(sampler, at->epoch, 1) + at->sample;
+    int64_t left;
+
+    if (sampler->tail == DT_TAIL_DROP) {
+        /* samples left in this epoch */
+        left = dt_sampler_epoch_steps(sampler, at->epoch + 1, 1) - seen;
+        return left / step_samples + dt_sampler_epoch_steps(sampler, epochs, step_samples) -
+               dt_sampler_epoch_steps(sampler, at->epoch + 1, step_samples);
+    }
+    left = dt_sampler_epoch_steps(sampler, epochs, 1) - seen;
+    return (left > 0 ? left + step_samples - 1 : left) / step_samples;
+}
+
+static int64_t epochs_steps(const dt_sampler *sampler, int64_t epochs, int64_t step_samples,
+                            const dt_budget_place *at)
+{
+    int64_t rest;
+
+    if (at == NULL)
+        return dt_sampler_epoch_steps(sampler, epochs, step_samples);
+    rest = rest_steps(sampler, epochs, step_samples, at);
+    return at->step + (rest > 0 ? rest : 0);
+}
+
+int64_t dt_budget_steps(const dt_recipe *recipe, const dt_sampler *sampler, int64_t step_samples,
+                        const dt_budget_place *at)
+{
+    int64_t steps = recipe->schedule.steps, by_epochs;
+
+    if (recipe->schedule.epochs == 0)
+        return steps;
+    by_epochs = epochs_steps(sampler, recipe->schedule.epochs, step_samples, at);
+    return steps > 0 && steps < by_epochs ? steps : by_epochs;
 }

@@ -15,8 +15,7 @@
 #include <stdbool.h>
 
 #include "base/json.h"
-#include "engine/tokens/codes.h"
-#include "engine/tokens/dictionary.h"
+#include "engine/tokens/fairseq.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,7 +1,10 @@
+/* stream: the tokens of all files, and the documents in them. */
 #include "engine/data/stream.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+/* --- tokens */
 
 dt_status dt_token_stream_init(dt_token_stream *out, int64_t pieces, dt_error *err)
 {
@@ -130,4 +133,121 @@ int64_t dt_token_stream_max(const dt_token_stream *stream)
         }
     }
     return largest;
+}
+
+/* --- sequences of whole documents */
+
+#define AT_ONCE ((int64_t)1 << 14) /* tokens read from the stream at once */
+
+typedef struct packing {
+    dt_packs *out;
+    int64_t room;               /* capacity of out->starts */
+    int64_t tokens;             /* T: maximum tokens of a sequence */
+    int64_t sequence, document; /* start of the current sequence and of the current document */
+} packing;
+
+/* Add the sequence that starts where the last one ends. */
+static dt_status add(packing *p, int64_t end, dt_error *err)
+{
+    dt_packs *out = p->out;
+    int64_t *larger;
+
+    if (out->count + 2 > p->room) {
+        larger = realloc(out->starts, (size_t)p->room * 2 * sizeof(*larger));
+        if (larger == NULL)
+            return DT_FAIL(err, DT_ERR_NOMEM, "no memory to pack %lld sequences",
+                           (long long)out->count);
+        out->starts = larger;
+        p->room *= 2;
+    }
+    out->starts[++out->count] = end;
+    p->sequence = end;
+    return DT_OK;
+}
+
+/* Place the document that ends before token `end` in the sequence where it fits. */
+static dt_status place(packing *p, int64_t end, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    if (end - p->sequence > p->tokens && p->sequence < p->document)
+        DT_TRY(add(p, p->document, err));
+    while (end - p->sequence > p->tokens)
+        DT_TRY(add(p, p->sequence + p->tokens, err));
+    p->document = end;
+out:
+    return st;
+}
+
+dt_status dt_packs_make(dt_packs *out, const dt_token_stream *stream, int64_t first, int64_t count,
+                        int64_t tokens, int32_t end, dt_error *err)
+{
+    packing p = {.out = out, .room = 64, .tokens = tokens, .sequence = first, .document = first};
+    int32_t *read = malloc((size_t)AT_ONCE * sizeof(*read));
+    dt_status st = DT_OK;
+
+    *out = (dt_packs){.starts = malloc((size_t)p.room * sizeof(*out->starts))};
+    if (read == NULL || out->starts == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory to pack documents");
+    out->starts[0] = first;
+    for (int64_t at = 0, some; at < count; at += some) {
+        some = count - at < AT_ONCE ? count - at : AT_ONCE;
+        dt_token_stream_read(read, stream, first + at, some);
+        for (int64_t i = 0; i < some; i++)
+            if (read[i] == end)
+                DT_TRY(place(&p, first + at + i + 1, err));
+    }
+    DT_TRY(place(&p, first + count, err)); /* text after the last end of a document */
+    if (p.sequence < first + count)
+        DT_TRY(add(&p, first + count, err));
+out:
+    free(read);
+    return st;
+}
+
+void dt_packs_release(dt_packs *packs)
+{
+    free(packs->starts);
+    memset(packs, 0, sizeof(*packs));
+}
+
+/* --- documents within a sample */
+
+dt_status dt_documents_end(int32_t *out, const dt_recipe *recipe, const dt_tokenizer *tokenizer,
+                           int64_t vocab, dt_error *err)
+{
+    int64_t given = recipe->data.end_of_text;
+
+    *out = DT_DOCUMENTS_CROSSED;
+    if (recipe->data.cross_documents)
+        return DT_OK;
+    if (given >= 0 && vocab > 0 && given >= vocab)
+        return DT_FAIL(err, DT_ERR_RECIPE,
+                       "data.end_of_text is %lld, but the vocabulary has %lld tokens: set it to "
+                       "the id of the token that ends documents",
+                       (long long)given, (long long)vocab);
+    if (given < 0 && tokenizer != NULL)
+        given = dt_tokenizer_end_of_text(tokenizer);
+    if (given < 0)
+        return DT_FAIL(err, DT_ERR_RECIPE,
+                       "data.cross_documents is false, but it is unknown where documents end: set "
+                       "data.end_of_text to the id of the token that ends each document, or set "
+                       "data.tokenizer to a tokenizer that has such a token");
+    *out = (int32_t)given;
+    return DT_OK;
+}
+
+void dt_documents_mark(int32_t *targets, int32_t *starts, int32_t *positions, const int32_t *tokens,
+                       int64_t count, int32_t end)
+{
+    int64_t start = 0;
+
+    for (int64_t t = 0; t < count; t++) {
+        starts[t] = (int32_t)start;
+        positions[t] = (int32_t)(t - start);
+        if (tokens[t] == end) {
+            targets[t] = -1;
+            start = t + 1;
+        }
+    }
 }

@@ -1,8 +1,8 @@
 /* tokenizer_huggingface: writes character and byte tokenizers as a tokenizer.json for Hugging
  * Face's libraries. */
-#include "base/utf8.h"
-#include "engine/data/tokenizer_int.h"
-#include "engine/tokens/write.h"
+#include "base/display.h"
+#include "engine/data/data_int.h"
+#include "engine/tokens/bpe.h"
 
 enum { UTF8_MOST = 4 };
 

@@ -1,4 +1,5 @@
-/* device: declares where tensors are stored and ops run, as a struct of functions per backend.
+/* device: where tensors are stored and ops run, as a struct of functions per backend; memory that is
+ * counted before it is allocated; and values that are uploaded every step.
  *
  * Threads   one thread drives a device's ops (dp: one device per thread), and calls enter() when it
  *           comes from another device. Any thread can call everything else
@@ -7,8 +8,8 @@
  * CPU       `threads` OpenMP threads; calls return when everything is done
  * CUDA      asynchronous: ops return before they have run. synchronize() waits for them
  */
-#ifndef DT_ENGINE_DEVICE_H
-#define DT_ENGINE_DEVICE_H
+#ifndef DT_ENGINE_DEVICE_DEVICE_H
+#define DT_ENGINE_DEVICE_DEVICE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,8 +33,8 @@ typedef struct dt_device {
     bool host_reads; /* the host can read and write its memory (CPU) */
     const struct dt_ops *ops;
     const struct dt_queues *queues;  /* queue.h: work concurrent with its ops */
-    const struct dt_graphs *graphs;  /* graph.h: recorded ops; NULL on the CPU */
-    const struct dt_nccl_link *nccl; /* nccl_link.h; NULL if not available */
+    const struct dt_graphs *graphs;  /* queue.h: recorded ops; NULL on the CPU */
+    const struct dt_nccl_link *nccl; /* device_cuda.h; NULL if not available */
     void *state;                     /* of the backend: primitive cache, stream, handles */
 
     /* Zeroed, aligned to at least 64 bytes. DT_ERR_NOMEM with the size. */
@@ -83,7 +84,58 @@ dt_status dt_device_arena_open(dt_device_arena *out, dt_device *device, size_t c
 void *dt_device_arena_take(dt_device_arena *arena, size_t bytes);
 void dt_device_arena_close(dt_device_arena *arena);
 
+/* memory_layout: counts or allocates memory, with the same function for both.
+ *
+ * Purpose    a strategy or a pass describes its memory once. Without an arena the function only
+ *            counts, with one it allocates, so that the size that is reported, the size that is
+ *            allocated and the size that is used cannot differ
+ * Ownership  the caller owns the arena
+ */
+
+typedef struct dt_layout {
+    dt_device_arena *arena; /* where to allocate; NULL: count only */
+    size_t bytes;           /* bytes taken so far */
+} dt_layout;
+
+/* Take `bytes` bytes. Returns NULL while counting. */
+void *dt_layout_take(dt_layout *layout, size_t bytes);
+
+/* Free everything taken since `bytes` bytes were in use, so that it is used again. */
+void dt_layout_go_back(dt_layout *layout, size_t bytes);
+
+/* Count what `lay_out` takes, open *arena with that size, and run `lay_out` on it. */
+dt_status dt_layout_open(dt_device_arena *arena, dt_device *device,
+                         void (*lay_out)(void *self, dt_layout *layout), void *self, dt_error *err);
+
+/* upload_buffer: uploads values to the device every step, without waiting for the ops: by one copy
+ * from pinned memory, ordered with the ops.
+ *
+ * Use        dt_upload_buffer_begin, write `host`, dt_upload_buffer_send; later ops see the values
+ *            in `data`
+ * Ownership  borrows the device; the caller may write `host` between begin and send
+ * Threads    the one that drives the device's ops
+ * Errors     those of queue.h
+ */
+
+typedef struct dt_upload_buffer {
+    dt_device *device;
+    void *data; /* the copy in device memory */
+    void *host;
+    size_t bytes;
+    struct dt_device_event *taken; /* reached when `host` has been read */
+} dt_upload_buffer;
+
+dt_status dt_upload_buffer_open(dt_upload_buffer *out, dt_device *device, size_t bytes,
+                                dt_error *err);
+/* accepts a zeroed or partly opened buffer */
+void dt_upload_buffer_close(dt_upload_buffer *upload);
+
+/* Wait until the previous send has read `host`; it usually has by the next step. */
+dt_status dt_upload_buffer_begin(dt_upload_buffer *upload, dt_error *err);
+dt_status dt_upload_buffer_send(dt_upload_buffer *upload, dt_error *err);
+
 #ifdef __cplusplus
 }
 #endif
+
 #endif

@@ -1,3 +1,4 @@
+/* device_cpu: the CPU as a device, and its queues, which are synchronous. */
 #include <errno.h>
 #include <omp.h>
 #include <stdio.h>
@@ -7,10 +8,73 @@
 
 #include "base/resources.h"
 #include "engine/device/device.h"
-#include "engine/device/queue_cpu.h"
+#include "engine/device/queue.h"
 #include "engine/ops/cpu/cpu_int.h"
 #include "engine/ops/cpu/isa.h"
 #include "engine/ops/cpu/product.h"
+
+extern const dt_queues dt_cpu_queues;
+
+/* --- queues */
+
+static dt_status queue_open(dt_device *device, dt_queue **out, dt_error *err)
+{
+    *out = NULL;
+    return DT_OK;
+}
+
+static void queue_close(dt_device *device, dt_queue *queue) {}
+
+static dt_status event_open(dt_device *device, dt_device_event **out, dt_error *err)
+{
+    *out = NULL;
+    return DT_OK;
+}
+
+static void event_close(dt_device *device, dt_device_event *event) {}
+
+static dt_status record(dt_device *device, dt_device_event *event, dt_queue *queue, dt_error *err)
+{
+    return DT_OK;
+}
+
+static dt_status follow(dt_device *device, dt_queue *queue, dt_device_event *event, dt_error *err)
+{
+    return DT_OK;
+}
+
+static dt_status wait(dt_device *device, dt_device_event *event, dt_error *err)
+{
+    return DT_OK;
+}
+
+static dt_status copy_in(dt_device *device, dt_queue *queue, void *device_memory, const void *host,
+                         size_t bytes, dt_error *err)
+{
+    memcpy(device_memory, host, bytes);
+    return DT_OK;
+}
+
+static dt_status copy_out(dt_device *device, dt_queue *queue, void *host, const void *device_memory,
+                          size_t bytes, dt_error *err)
+{
+    memcpy(host, device_memory, bytes);
+    return DT_OK;
+}
+
+const dt_queues dt_cpu_queues = {
+    .open = queue_open,
+    .close = queue_close,
+    .event_open = event_open,
+    .event_close = event_close,
+    .record = record,
+    .follow = follow,
+    .wait = wait,
+    .copy_in = copy_in,
+    .copy_out = copy_out,
+};
+
+/* --- the device */
 
 #define ALIGN        ((size_t)64)
 #define ALIGN_HUGE   ((size_t)2 << 20) /* large blocks use huge pages if available */

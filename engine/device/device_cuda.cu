@@ -1,14 +1,233 @@
-/* device_cuda: implements a GPU's memory and copies, and what its ops share. Every function here selects
- * the GPU first: the current GPU is a property of the thread, and any thread may call them.
- */
+/* device_cuda: a GPU as a device: queues, graphs, memory and copies, and what its ops share. */
+#include "engine/device/device_cuda.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/device/device_cuda.h"
-#include "engine/device/graph_cuda.cuh"
+#include "engine/device/queue.h"
 #include "engine/device/queue_cuda.cuh"
-#include "engine/ops/cuda/table.cuh"
+#include "engine/ops/cuda/cuda_int.cuh"
+
+/* --- queues: streams and events */
+
+static cudaEvent_t event_of(dt_device_event *event)
+{
+    return (cudaEvent_t)(void *)event;
+}
+
+/* Queues have a higher priority than the ops: their work is short, and later work waits for it. */
+static dt_status queue_open(dt_device *device, dt_queue **out, dt_error *err)
+{
+    int lowest = 0, highest = 0;
+    cudaStream_t stream;
+    dt_status st = DT_OK;
+
+    *out = NULL;
+    DT_TRY(dt_cuda_enter(device, err));
+    DT_TRY(dt_cuda_check(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "opening a stream",
+                         err));
+    DT_TRY(dt_cuda_check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, highest),
+                         "opening a stream", err));
+    *out = (dt_queue *)(void *)stream;
+out:
+    return st;
+}
+
+static void queue_close(dt_device *device, dt_queue *queue)
+{
+    if (queue == NULL)
+        return;
+    (void)cudaSetDevice(dt_cuda_of(device)->index);
+    (void)cudaStreamSynchronize(dt_cuda_stream_of(device, queue));
+    (void)cudaStreamDestroy(dt_cuda_stream_of(device, queue));
+}
+
+static dt_status event_open(dt_device *device, dt_device_event **out, dt_error *err)
+{
+    cudaEvent_t event;
+    dt_status st = DT_OK;
+
+    *out = NULL;
+    DT_TRY(dt_cuda_enter(device, err));
+    DT_TRY(dt_cuda_check(
+        cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventBlockingSync),
+        "opening an event", err));
+    *out = (dt_device_event *)(void *)event;
+out:
+    return st;
+}
+
+static void event_close(dt_device *device, dt_device_event *event)
+{
+    if (event != NULL)
+        (void)cudaEventDestroy(event_of(event));
+}
+
+static dt_status record(dt_device *device, dt_device_event *event, dt_queue *queue, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_cuda_enter(device, err));
+    DT_TRY(dt_cuda_check(cudaEventRecord(event_of(event), dt_cuda_stream_of(device, queue)),
+                         "recording an event", err));
+out:
+    return st;
+}
+
+static dt_status follow(dt_device *device, dt_queue *queue, dt_device_event *event, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_cuda_enter(device, err));
+    DT_TRY(dt_cuda_check(cudaStreamWaitEvent(dt_cuda_stream_of(device, queue), event_of(event), 0),
+                         "waiting for an event", err));
+out:
+    return st;
+}
+
+static dt_status wait(dt_device *device, dt_device_event *event, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_cuda_enter(device, err));
+    DT_TRY(dt_cuda_check(cudaEventSynchronize(event_of(event)), "waiting for an event", err));
+out:
+    return st;
+}
+
+static dt_status copy_in(dt_device *device, dt_queue *queue, void *device_memory, const void *host,
+                         size_t bytes, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_cuda_enter(device, err));
+    DT_TRY(dt_cuda_check(cudaMemcpyAsync(device_memory, host, bytes, cudaMemcpyHostToDevice,
+                                         dt_cuda_stream_of(device, queue)),
+                         "copy to the device", err));
+out:
+    return st;
+}
+
+static dt_status copy_out(dt_device *device, dt_queue *queue, void *host, const void *device_memory,
+                          size_t bytes, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_cuda_enter(device, err));
+    DT_TRY(dt_cuda_check(cudaMemcpyAsync(host, device_memory, bytes, cudaMemcpyDeviceToHost,
+                                         dt_cuda_stream_of(device, queue)),
+                         "copy from the device", err));
+out:
+    return st;
+}
+
+const dt_queues dt_cuda_queues = {
+    .open = queue_open,
+    .close = queue_close,
+    .event_open = event_open,
+    .event_close = event_close,
+    .record = record,
+    .follow = follow,
+    .wait = wait,
+    .copy_in = copy_in,
+    .copy_out = copy_out,
+};
+
+extern const dt_graphs dt_cuda_graphs;
+
+/* --- graphs: captured streams */
+
+struct dt_graph {
+    cudaGraphExec_t exec;
+    int64_t scratch_moves; /* scratch_moves of the device at the time of recording */
+};
+
+static dt_status begin(dt_device *device, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_cuda_enter(device, err));
+    DT_TRY(dt_cuda_check(
+        cudaStreamBeginCapture(dt_cuda_of(device)->stream, cudaStreamCaptureModeThreadLocal),
+        "recording ops", err));
+    dt_cuda_of(device)->recording = true;
+out:
+    if (st != DT_OK)
+        (void)cudaGetLastError(); /* clears the error for the next launch */
+    return st;
+}
+
+static void free_graph(dt_device *device, dt_graph *graph)
+{
+    if (graph == NULL)
+        return;
+    (void)cudaSetDevice(dt_cuda_of(device)->index);
+    if (graph->exec != NULL)
+        (void)cudaGraphExecDestroy(graph->exec); /* a running graph finishes first */
+    free(graph);
+}
+
+static dt_status make(dt_device *device, dt_graph **out, cudaGraph_t recorded, dt_error *err)
+{
+    dt_graph *made = (dt_graph *)calloc(1, sizeof(*made));
+    dt_status st = DT_OK;
+
+    if (made == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a graph");
+    made->scratch_moves = dt_cuda_of(device)->scratch_moves;
+    DT_TRY(dt_cuda_check(cudaGraphInstantiateWithFlags(&made->exec, recorded, 0),
+                         "making a graph of recorded ops", err));
+    /* Upload now: otherwise a lack of memory at the first launch would end the run. */
+    DT_TRY(dt_cuda_check(cudaGraphUpload(made->exec, dt_cuda_of(device)->stream),
+                         "making a graph of recorded ops", err));
+    *out = made;
+    made = NULL;
+out:
+    free_graph(device, made);
+    return st;
+}
+
+static dt_status end(dt_device *device, dt_graph **out, int64_t *nodes, dt_error *err)
+{
+    cudaGraph_t recorded = NULL;
+    size_t count = 0;
+    dt_status st = DT_OK;
+
+    dt_cuda_of(device)->recording = false;
+    *out = NULL;
+    *nodes = 0;
+    DT_TRY(dt_cuda_check(cudaStreamEndCapture(dt_cuda_of(device)->stream, &recorded),
+                         "recording ops", err));
+    DT_TRY(dt_cuda_check(cudaGraphGetNodes(recorded, NULL, &count), "recording ops", err));
+    if (count > 0)
+        DT_TRY(make(device, out, recorded, err));
+    *nodes = (int64_t)count;
+out:
+    (void)cudaGetLastError(); /* clears the error of a failed recording for the next launch */
+    if (recorded != NULL)
+        (void)cudaGraphDestroy(recorded);
+    return st;
+}
+
+static dt_status launch(dt_device *device, dt_graph *graph, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_cuda_enter(device, err));
+    DT_TRY(dt_cuda_check(cudaGraphLaunch(graph->exec, dt_cuda_of(device)->stream),
+                         "launching a graph", err));
+out:
+    return st;
+}
+
+static bool valid(dt_device *device, const dt_graph *graph)
+{
+    return graph->scratch_moves == dt_cuda_of(device)->scratch_moves;
+}
+
+const dt_graphs dt_cuda_graphs = {
+    .begin = begin, .end = end, .launch = launch, .valid = valid, .free = free_graph};
 
 #define OLDEST_MAJOR 8 /* oldest compute capability compiled (cmake/cuda.cmake) */
 

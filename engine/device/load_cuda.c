@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "engine/device/device_cuda.h"
-#include "engine/device/nccl_link.h"
 
 #define DIGITS_MAX 4
 
@@ -60,7 +59,8 @@ dt_status dt_cuda_load(const dt_cuda_entry **out, dt_error *err)
     return DT_OK;
 }
 
-dt_status dt_device_open_cuda(dt_device *out, int index, bool tf32, dt_error *err)
+/* Open "cuda:N". */
+static dt_status device_open_cuda(dt_device *out, int index, bool tf32, dt_error *err)
 {
     const dt_cuda_entry *entry;
     dt_status st = DT_OK;
@@ -96,5 +96,5 @@ dt_status dt_device_open(dt_device *out, const char *name, int threads, bool tf3
     if (!parse_index(&index, name))
         return DT_FAIL(err, DT_ERR_UNSUPPORTED, "unknown device '%s': expected 'cpu' or 'cuda:N'",
                        name);
-    return dt_device_open_cuda(out, index, tf32, err);
+    return device_open_cuda(out, index, tf32, err);
 }

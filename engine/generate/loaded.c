@@ -1,4 +1,4 @@
-#include "engine/generate/loaded.h"
+#include "engine/generate/text.h"
 
 #include <stdlib.h>
 #include <string.h>

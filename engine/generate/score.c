@@ -1,10 +1,10 @@
-#include "engine/generate/score.h"
+#include "engine/generate/generate.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #include "engine/data/sides.h"
-#include "engine/generate/loaded.h"
+#include "engine/generate/text.h"
 #include "engine/tokens/text_lines.h"
 
 typedef struct scorer {

@@ -1,13 +1,13 @@
-#include "engine/generate/translate.h"
+#include "engine/generate/generate.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/generate/loaded.h"
-#include "engine/search/translator.h"
+#include "engine/generate/text.h"
+#include "engine/search/search.h"
 #include "engine/tokens/text_lines.h"
-#include "recipes/architecture/translations.h"
+#include "recipes/architecture/architecture.h"
 
 typedef struct line {
     size_t first, count; /* range of the line in the tokens of all sources */

@@ -12,7 +12,7 @@
 #define DT_ENGINE_MODEL_KIND_H
 
 #include "engine/model/model.h"
-#include "engine/ops/vocab_part.h"
+#include "engine/ops/ops.h"
 #include "engine/philox.h"
 
 #ifdef __cplusplus

@@ -20,7 +20,7 @@
 
 #include "engine/model/kind.h"
 
-/* How the tensor ranks divide w (recipes/architecture/division.h). */
+/* How the tensor ranks divide w (recipes/architecture/architecture.h). */
 typedef enum dt_linear_cut {
     DT_LINEAR_WHOLE, /* each has all of it; or the caller sums */
     DT_LINEAR_ROWS,

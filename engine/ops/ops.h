@@ -1,4 +1,5 @@
-/* ops: declares everything that a backend computes, one function pointer per op and direction.
+/* ops: declares everything that a backend computes, one function pointer per op and direction, and its
+ * arguments.
  *
  * B sequences, T tokens per sequence, C width, H heads, D = C/H, V vocabulary, Vp padded
  * vocabulary, N = B*T rows, I inputs and O outputs of a product. d* are gradients.
@@ -24,21 +25,89 @@
  * list.h names every op once and explains how to add one; ops/cpu/table.c and ops/cuda/table.cu fill the struct
  * from it. Each op has one file, with the same stem in both folders. tests/ops tests every entry.
  */
-#ifndef DT_ENGINE_OPS_H
-#define DT_ENGINE_OPS_H
+#ifndef DT_ENGINE_OPS_OPS_H
+#define DT_ENGINE_OPS_OPS_H
+
+#include <stdint.h>
 
 #include "base/error.h"
 #include "engine/device/device.h"
-#include "engine/ops/heads.h"
 #include "engine/ops/optimizer_rules.h"
-#include "engine/ops/vocab_part.h"
 #include "engine/philox.h"
 #include "engine/tensor.h"
+#include "recipes/architecture/tokens.h"
 #include "recipes/fields/activation.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* heads: describes strided views of attention heads inside wider rows.
+ *
+ *   packed          one tensor (B,T,3C), three views with a row stride of 3C
+ *   grouped heads   k and v have fewer heads than q: head h of q uses head h / (H/G) of k and v
+ *   cross attention q is of one sequence, k and v of another: their T differ
+ *   KV cache        q is the last rows of a sequence, k and v all cached rows
+ *
+ * Element  d of head h of row t of sequence b is data[b*sequence_stride + t*row_stride + h*D + d]
+ * Owns     nothing
+ */
+
+typedef struct dt_heads {
+    void *data;
+    dt_dtype dtype;
+    int64_t batch, rows, heads, width;   /* B T H D */
+    int64_t row_stride, sequence_stride; /* elements */
+} dt_heads;
+
+/* The inputs of one attention call, or their gradients. */
+typedef struct dt_qkv {
+    dt_heads q; /* (B,Q,H,D) */
+    dt_heads k; /* (B,K,G,D), H a multiple of G */
+    dt_heads v; /* (B,K,G,D) */
+} dt_qkv;
+
+/* Returns a view of `heads` heads of `width` columns each, starting at column `first` of x (B,T,columns). */
+static inline dt_heads dt_heads_of(const dt_tensor *x, int64_t first, int64_t heads, int64_t width)
+{
+    int64_t columns = x->dim[2];
+    dt_heads h = {(char *)x->data + (size_t)first * dt_dtype_bytes(x->dtype),
+                  x->dtype,
+                  x->dim[0],
+                  x->dim[1],
+                  heads,
+                  width,
+                  columns,
+                  x->dim[1] * columns};
+
+    return h;
+}
+
+/* Returns a view of the last `rows` rows of every sequence. */
+static inline dt_heads dt_heads_last(dt_heads h, int64_t rows)
+{
+    h.data = (char *)h.data + (size_t)((h.rows - rows) * h.row_stride) * dt_dtype_bytes(h.dtype);
+    h.rows = rows;
+    return h;
+}
+
+/* Returns views of q, k and v, each with `heads` heads, in qkv (B,T,3C). */
+static inline dt_qkv dt_qkv_packed(const dt_tensor *qkv, int64_t heads)
+{
+    int64_t c = qkv->dim[2] / 3;
+    dt_qkv views = {dt_heads_of(qkv, 0, heads, c / heads), dt_heads_of(qkv, c, heads, c / heads),
+                    dt_heads_of(qkv, 2 * c, heads, c / heads)};
+
+    return views;
+}
+
+/* vocab_part: describes the rows of a vocabulary that a rank has of a divided embedding or head. */
+
+typedef struct dt_vocab_part {
+    int64_t first; /* first token of the part */
+    int64_t count; /* tokens of the part; rows after them are padding. Can be 0 */
+    int64_t all;   /* tokens of the whole vocabulary */
+} dt_vocab_part;
 
 /* Which of the K keys query i of Q sees. The position of query i is i + K - Q. */
 typedef enum dt_mask_kind {
@@ -108,7 +177,7 @@ typedef struct dt_ops {
     dt_status (*matmul_backward_weight)(dt_device *, dt_tensor *dw, dt_tensor *dbias,
                                         const dt_tensor *dy, const dt_tensor *x, dt_error *err);
 
-    /* out = dropout(softmax(q k^T / sqrt(D)), p) v per head (heads.h).   out act (B,Q,H*D)
+    /* out = dropout(softmax(q k^T / sqrt(D)), p) v per head.   out act (B,Q,H*D)
      * lse F32 (B,H,Q): log of the sum of exponentials over all keys that the query sees, dropped or not; kept
      * for backward. The index in the dropout mask is ((b*H + h)*Q + query)*K + key, H and h counting all heads
      * (dt_attention_args.heads) */
@@ -249,4 +318,5 @@ extern const dt_ops dt_ops_cpu;
 #ifdef __cplusplus
 }
 #endif
+
 #endif

@@ -1,6 +1,6 @@
 /* adam: implements Adam: like adamw, but the decay is added to the gradient, g = g + decay*p,
  * instead of to the step (Kingma and Ba 2015). */
-#include "engine/optim/optim_int.h"
+#include "engine/optim/optimizer.h"
 
 static void factors(dt_optimizer_factors *out, const dt_optimizer_args *args)
 {

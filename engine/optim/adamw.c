@@ -6,7 +6,7 @@
  */
 #include <math.h>
 
-#include "engine/optim/optim_int.h"
+#include "engine/optim/optimizer.h"
 
 void dt_adamw_factors(dt_optimizer_factors *out, const dt_optimizer_args *args)
 {

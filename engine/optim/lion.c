@@ -3,7 +3,7 @@
  *
  *   p = p - lr*decay*p - lr * sign(beta1*m + (1-beta1)*g);  m = beta2*m + (1-beta2)*g
  */
-#include "engine/optim/optim_int.h"
+#include "engine/optim/optimizer.h"
 
 static void factors(dt_optimizer_factors *out, const dt_optimizer_args *args)
 {

@@ -12,7 +12,7 @@
  */
 #include <math.h>
 
-#include "engine/optim/optim_int.h"
+#include "engine/optim/optimizer.h"
 
 #define NORM_EPS 1e-7
 

@@ -1,4 +1,4 @@
-#include "engine/optim/optim_int.h"
+#include "engine/optim/optimizer.h"
 
 const dt_optimizer *dt_optimizer_of(dt_optimizer_kind kind)
 {

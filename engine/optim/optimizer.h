@@ -1,11 +1,12 @@
-/* optimizer: declares the update of each optimizer in recipes/fields/optimizer_table.h, which explains how to add one.
+/* optimizer: the update of each optimizer in recipes/fields/optimizer_table.h, which explains how to add
+ * one, and what the files of the optimizers share.
  *
  * A strategy calls `step` on every part of the parameters that it holds, with the factors that
  * `factors` computed from the recipe and the step number. Only the factors change from step to
  * step, and they are in device memory: a step can be recorded and replayed.
  */
-#ifndef DT_ENGINE_OPTIMIZER_H
-#define DT_ENGINE_OPTIMIZER_H
+#ifndef DT_ENGINE_OPTIM_OPTIMIZER_H
+#define DT_ENGINE_OPTIM_OPTIMIZER_H
 
 #include "engine/device/device.h"
 #include "engine/ops/ops.h"
@@ -71,7 +72,19 @@ DT_OPTIMIZERS(DT_OPTIMIZER_DECLARE)
 
 const dt_optimizer *dt_optimizer_of(dt_optimizer_kind kind);
 
+/* optim_int: declares what the files of the optimizers share. */
+
+/* Update every element of the part by one rule. */
+dt_status dt_optimizer_step_by(dt_optimizer_rule rule, dt_device *device, dt_optimizer_part *part,
+                               const dt_optimizer_factors *factors, dt_error *err);
+
+/* adamw.c: for optimizers that update some parameters by AdamW. */
+void dt_adamw_factors(dt_optimizer_factors *out, const dt_optimizer_args *args);
+dt_status dt_adamw_step(dt_device *device, dt_optimizer_part *part,
+                        const dt_optimizer_factors *factors, dt_error *err);
+
 #ifdef __cplusplus
 }
 #endif
+
 #endif

@@ -1,8 +1,11 @@
+/* schedule: the numbers that scale a step. */
 #include "engine/optim/schedule.h"
 
 #include <math.h>
 
 #include "base/error.h"
+
+/* --- the learning rate */
 
 #define PI 3.14159265358979323846
 
@@ -110,4 +113,58 @@ double dt_schedule_lr(const dt_recipe *recipe, int64_t step)
     }
     DT_ASSERT(!"a kind of schedule that this function knows");
     return lr;
+}
+
+/* --- the norm of the gradients */
+
+double dt_clip_factor(double norm, double max_norm)
+{
+    double factor;
+
+    if (max_norm <= 0)
+        return 1;
+    factor = max_norm / (norm + 1e-6);
+    return factor > 1 ? 1 : factor; /* the comparison is false for NaN, so NaN is returned */
+}
+
+/* --- the loss scale of fp16 */
+
+/* far below the maximum of fp32, in case all gradients stay zero for long */
+#define SCALE_MAX 0x1p60
+
+void dt_scaler_init(dt_scaler *out, const dt_recipe *recipe)
+{
+    bool on = recipe->precision.kind == DT_PRECISION_FP16;
+
+    *out = (dt_scaler){
+        .on = on,
+        .scale = on ? recipe->precision.loss_scale : 1,
+        .floor = recipe->precision.min_loss_scale,
+        .window = recipe->precision.scale_window,
+    };
+}
+
+dt_status dt_scaler_step(dt_scaler *scaler, double norm, bool *skip, dt_error *err)
+{
+    *skip = scaler->on && !isfinite(norm);
+    if (!scaler->on)
+        return DT_OK;
+    if (*skip) {
+        scaler->scale *= 0.5;
+        scaler->clean_steps = 0;
+        scaler->skipped_steps++;
+        if (scaler->scale < scaler->floor)
+            return DT_FAIL(err, DT_ERR_RECIPE,
+                           "the loss scale has fallen to %g, below 'precision.min_loss_scale' %g: "
+                           "gradients overflow whatever the scale (try 'precision: bf16', or a "
+                           "lower 'optimizer.lr')",
+                           scaler->scale, scaler->floor);
+        return DT_OK;
+    }
+    if (++scaler->clean_steps >= scaler->window) {
+        scaler->clean_steps = 0;
+        if (scaler->scale < SCALE_MAX)
+            scaler->scale *= 2;
+    }
+    return DT_OK;
 }

@@ -3,7 +3,7 @@
  *   g = g + decay*p;  m = momentum*m + g, and m = g at step 1
  *   p = p - lr*m, with nesterov p = p - lr*(g + momentum*m), without momentum p = p - lr*g
  */
-#include "engine/optim/optim_int.h"
+#include "engine/optim/optimizer.h"
 
 static void factors(dt_optimizer_factors *out, const dt_optimizer_args *args)
 {

@@ -11,11 +11,11 @@
 #include <unistd.h>
 
 #include "base/interface.h"
+#include "base/process.h"
 #include "base/resources.h"
-#include "base/startup.h"
 #include "base/strbuf.h"
 #include "engine/program/words.h"
-#include "recipes/fields/task_fields.h"
+#include "recipes/fields/fields.h"
 
 #define SECRET "DTRUN_SECRET_"
 

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
+#include "base/display.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
-#include "base/utf8.h"
 
 #define TRACEBACK  "Traceback (most recent call last):"
 #define IGNORED    "Exception ignored in"

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/arena.h"
+#include "base/memory.h"
 
 #define DT_LAST_ERROR_AT \
     " at " /* between the error of faulthandler and its place; the supervisor looks for it */

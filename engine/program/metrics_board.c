@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "engine/program/metrics_int.h"
 #include "recipes/foreign/event_file.h"
 

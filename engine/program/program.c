@@ -17,7 +17,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "engine/channel/activity.h"
-#include "engine/channel/stop.h"
+#include "engine/channel/events.h"
 #include "engine/program/child.h"
 #include "engine/program/last_error.h"
 #include "engine/program/meeting.h"

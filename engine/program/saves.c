@@ -12,11 +12,11 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
+#include "base/display.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
-#include "base/utf8.h"
 #include "engine/program/words.h"
 
 #define STEP             "{step}"

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "base/strbuf.h"
-#include "recipes/fields/task_fields.h"
+#include "recipes/fields/fields.h"
 
 typedef struct replacement {
     const char *name;

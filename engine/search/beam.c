@@ -1,4 +1,4 @@
-#include "engine/search/beam.h"
+#include "engine/search/search.h"
 
 #include <math.h>
 #include <stdlib.h>

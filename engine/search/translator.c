@@ -1,9 +1,9 @@
-#include "engine/search/translator.h"
+#include "engine/search/search.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "recipes/architecture/translations.h"
+#include "recipes/architecture/architecture.h"
 
 /* A sentence being translated. The model keeps each hypothesis in a row, which can differ from its
  * number: a hypothesis that is the first to continue another stays in that one's row, so nothing is

@@ -1,4 +1,4 @@
-#include "engine/strategy/async_comm.h"
+#include "engine/strategy/strategy_int.h"
 
 #include <pthread.h>
 #include <stdbool.h>

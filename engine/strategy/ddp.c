@@ -19,14 +19,12 @@
  *            micro-step, and the root, with the tied embedding, comes last.
  * Memory     one arena, allocated at setup; gradients and weights in the compute type are found through
  *            model->grads and model->weights, like the model does
- * Threads    setup starts the communication thread (async_comm.h) if there are peers
+ * Threads    setup starts the communication thread (strategy_int.h) if there are peers
  */
 #include <math.h>
 #include <stdlib.h>
 
-#include "engine/strategy/async_comm.h"
-#include "engine/strategy/replica.h"
-#include "engine/strategy/shard.h"
+#include "engine/strategy/strategy_int.h"
 
 typedef struct ddp_state {
     dt_replica replica;

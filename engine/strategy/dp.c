@@ -16,7 +16,7 @@
  * A step     scatter the batch by sequences, run a pass in every replica; after all micro-steps, add
  *            the gradients to the master's in the order of the replicas, update the master, and copy
  *            the parameters to the others. Nothing overlaps: ddp is faster, dp needs no communicator
- * Threads    thread_pool.h; each replica has its own device: a CPU device with as many threads as the
+ * Threads    strategy_int.h; each replica has its own device: a CPU device with as many threads as the
  *            master's, or the next GPU
  * Errors     DT_ERR_RECIPE for more than one process
  */
@@ -25,9 +25,7 @@
 #include <string.h>
 
 #include "engine/ops/ops.h"
-#include "engine/strategy/replica.h"
-#include "engine/strategy/shard.h"
-#include "engine/strategy/thread_pool.h"
+#include "engine/strategy/strategy_int.h"
 
 /* A replica. The master's model and memory are in the state and the shard instead. */
 typedef struct dp_replica {

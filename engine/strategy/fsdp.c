@@ -28,7 +28,7 @@
  *            ranks; an update invalidates gathered weights
  * Resharding the root stays gathered from its first use in a step to the update: both ends use it
  * Sums       in the order of the communicator; over micro-steps in fp32. Bit-identical in every run
- * Threads    one communication thread (async_comm.h)
+ * Threads    one communication thread (strategy_int.h)
  */
 #include <math.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
  *
  *   fsdp.c          what is held and sent, setup, the hooks, a step, checkpoints
  *   fsdp_layout.c   the parts of the ranks, padding, memory and its accounts
- *   fsdp_gather.c   weights: gathered before they are used
- *   fsdp_reduce.c   gradients: summed and divided when they are complete
+ *   fsdp_comm.c   weights: gathered before they are used
+ *   fsdp_comm.c   gradients: summed and divided when they are complete
  *
  * W and r are the size of the shard axis of the mesh (engine/comm/mesh.h) and the rank along it. A unit's flat buffer of E elements is cut into W equal parts of s elements, the least multiple of
  * 16 with W s >= E; the rest is zero. Rank r owns elements r s .. (r+1) s.
@@ -11,9 +11,7 @@
 #ifndef DT_ENGINE_FSDP_INT_H
 #define DT_ENGINE_FSDP_INT_H
 
-#include "engine/strategy/async_comm.h"
-#include "engine/strategy/replica.h"
-#include "engine/strategy/shard.h"
+#include "engine/strategy/strategy_int.h"
 
 /* A buffer for the gathered weights of one unit at a time, in the compute type. */
 typedef struct dt_fsdp_gather_buffer {
@@ -66,7 +64,7 @@ int64_t dt_fsdp_unit_elems(const dt_fsdp *own, int unit); /* padded size of a un
 dt_fsdp_gather_buffer *dt_fsdp_gather_buffer_of(const dt_fsdp *own, int unit);
 dt_fsdp_grad_buffer *dt_fsdp_grad_buffer_of(const dt_fsdp *own, int unit);
 
-/* --- fsdp_gather.c */
+/* --- fsdp_comm.c */
 
 /* Start gathering a unit's weights, unless they are gathered or being gathered. The contents of its
  * gather buffer must no longer be in use. */
@@ -78,7 +76,7 @@ dt_status dt_fsdp_gather_grads(void *self, int unit, float **whole, dt_error *er
 /* Invalidate all gathered weights, because the masters have changed. */
 void dt_fsdp_gather_forget(dt_strategy_state *state);
 
-/* --- fsdp_reduce.c */
+/* --- fsdp_comm.c */
 
 /* Give the model a buffer for a unit's gradients: zeroed, or with the sum of earlier micro-steps. */
 dt_status dt_fsdp_reduce_begin(dt_strategy_state *state, int unit, dt_error *err);

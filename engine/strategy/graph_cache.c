@@ -1,10 +1,10 @@
-#include "engine/strategy/graph_cache.h"
+#include "engine/strategy/strategy_int.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
-#include "engine/device/graph.h"
+#include "engine/device/queue.h"
 #include "engine/progress.h"
 
 /* A graph and the break that follows it; the last part has no break. */

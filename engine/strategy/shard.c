@@ -1,7 +1,94 @@
-#include "engine/strategy/shard_int.h"
-
+/* shard: the part of every unit that a rank owns: memory, initial values, checkpoints. shard_step.c updates
+ * it. */
 #include <stdlib.h>
 #include <string.h>
+
+#include "engine/strategy/strategy_int.h"
+
+/* --- device memory as the host sees it */
+
+typedef struct dt_host_mirror_piece {
+    float *host, *device_memory; /* both addresses of the piece; equal on the CPU */
+    size_t bytes;
+} dt_host_mirror_piece;
+
+/* Open a mirror of at most `capacity` pieces. */
+static dt_status host_mirror_open(dt_host_mirror *out, dt_device *device, int capacity,
+                                  dt_error *err)
+{
+    memset(out, 0, sizeof(*out));
+    out->device = device;
+    out->capacity = capacity;
+    out->pieces = calloc((size_t)capacity + 1, sizeof(*out->pieces));
+    if (out->pieces == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for the tables of the parameters");
+    return DT_OK;
+}
+
+/* *host: host address of `elems` floats of device memory; NULL if device_memory is NULL. */
+static dt_status host_mirror_add(dt_host_mirror *mirror, float **host, float *device_memory,
+                                 int64_t elems, dt_error *err)
+{
+    dt_host_mirror_piece piece = {.host = device_memory,
+                                  .device_memory = device_memory,
+                                  .bytes = (size_t)elems * sizeof(float)};
+
+    *host = NULL;
+    if (device_memory == NULL)
+        return DT_OK;
+    DT_ASSERT(mirror->count < mirror->capacity);
+    if (!mirror->device->host_reads && (piece.host = calloc(1, piece.bytes)) == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM,
+                       "no host memory (%.1f MB) for a copy of the device's tensors",
+                       (double)piece.bytes / 1e6);
+    mirror->pieces[mirror->count++] = piece;
+    *host = piece.host;
+    return DT_OK;
+}
+
+dt_status dt_host_mirror_from_device(dt_host_mirror *mirror, dt_error *err)
+{
+    dt_device *device = mirror->device;
+    dt_status st = DT_OK;
+
+    for (int i = 0; i < mirror->count; i++) {
+        dt_host_mirror_piece *piece = &mirror->pieces[i];
+
+        if (piece->host != piece->device_memory)
+            DT_TRY(device->copy_out(device, piece->host, piece->device_memory, piece->bytes, err));
+    }
+    DT_TRY(device->synchronize(device, err));
+out:
+    return st;
+}
+
+dt_status dt_host_mirror_to_device(dt_host_mirror *mirror, dt_error *err)
+{
+    dt_device *device = mirror->device;
+    dt_status st = DT_OK;
+
+    for (int i = 0; i < mirror->count; i++) {
+        dt_host_mirror_piece *piece = &mirror->pieces[i];
+
+        if (piece->host != piece->device_memory)
+            DT_TRY(device->copy_in(device, piece->device_memory, piece->host, piece->bytes, err));
+    }
+    DT_TRY(device->synchronize(device, err));
+out:
+    return st;
+}
+
+/* accepts a zeroed mirror */
+static void host_mirror_close(dt_host_mirror *mirror)
+{
+    for (int i = 0; i < mirror->count; i++)
+        if (mirror->pieces[i].host != mirror->pieces[i].device_memory)
+            free(mirror->pieces[i].host);
+    free(mirror->pieces);
+    memset(mirror, 0, sizeof(*mirror));
+}
+
+/* --- the part */
 
 #define ALIGN_ELEMS 16 /* parameters and slices start at multiples of this */
 
@@ -20,8 +107,7 @@ dt_status dt_shard_open(dt_shard *out, dt_model *model, const dt_optimizer_optio
     out->chunks = calloc(pieces, sizeof(*out->chunks));
     if (out->units == NULL || out->runs == NULL || out->chunks == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the tables of the parameters");
-    DT_TRY(
-        dt_host_mirror_open(&out->host_mirror, model->device, DT_STATE_KINDS * (int)pieces, err));
+    DT_TRY(host_mirror_open(&out->host_mirror, model->device, DT_STATE_KINDS * (int)pieces, err));
     DT_TRY(dt_upload_buffer_open(&out->factors, model->device,
                                  DT_OPTIMIZER_GROUPS * sizeof(dt_optimizer_factors), err));
 out:
@@ -40,7 +126,7 @@ void dt_shard_close(dt_shard *shard)
 {
     dt_graph_cache_close(shard->graph_cache);
     dt_upload_buffer_close(&shard->factors);
-    dt_host_mirror_close(&shard->host_mirror);
+    host_mirror_close(&shard->host_mirror);
     free(shard->units);
     free(shard->runs);
     free(shard->chunks);
@@ -221,13 +307,13 @@ static dt_status add_chunk(dt_shard *shard, int param, const dt_slice *slice, in
     dt_status st = DT_OK;
 
     *chunk = (dt_state_chunk){.param = param, .slice = *slice};
-    DT_TRY(dt_host_mirror_add(&shard->host_mirror, &chunk->value, own->master + at, slice->elems,
-                              err));
+    DT_TRY(
+        host_mirror_add(&shard->host_mirror, &chunk->value, own->master + at, slice->elems, err));
     for (int s = 0; s < states_of(shard, &shard->model->params[param]); s++) {
         int64_t state_at = all_have(shard, s) ? at : state_start(shard, unit, s, param) + after;
 
-        DT_TRY(dt_host_mirror_add(&shard->host_mirror, &chunk->state[s], own->state[s] + state_at,
-                                  slice->elems, err));
+        DT_TRY(host_mirror_add(&shard->host_mirror, &chunk->state[s], own->state[s] + state_at,
+                               slice->elems, err));
     }
 out:
     return st;

@@ -1,4 +1,5 @@
-/* strategy: declares which parameters, gradients and optimizer state each rank holds, and communicates.
+/* strategy: which parameters, gradients and optimizer state each rank holds, and what it communicates; and
+ * the communicator of ranks that divide a layer.
  *
  * train.c never asks which strategy it has. A strategy owns the storage of the model's units, follows
  * passes through dt_model_hooks, and runs the passes: dp has one replica per thread.
@@ -7,11 +8,12 @@
  * update)* → teardown. evaluate, export and import are called between steps. A step whose gradients are
  * not finite (fp16) omits update.
  */
-#ifndef DT_ENGINE_STRATEGY_H
-#define DT_ENGINE_STRATEGY_H
+#ifndef DT_ENGINE_STRATEGY_STRATEGY_H
+#define DT_ENGINE_STRATEGY_STRATEGY_H
 
 #include "engine/comm/comm.h"
 #include "engine/comm/mesh.h"
+#include "engine/device/queue.h"
 #include "engine/model/model.h"
 #include "engine/optim/optimizer.h"
 #include "engine/slice.h"
@@ -32,7 +34,7 @@ typedef struct dt_strategy_options {
     dt_optimizer_options optimizer;
     int64_t replicas; /* dp: replicas in this process; else 1 */
     bool loads;  /* a checkpoint will be loaded: parameters are zero until then instead of random */
-    bool graphs; /* record what a GPU repeats every step as graphs (graph_cache.h) */
+    bool graphs; /* record what a GPU repeats every step as graphs (strategy_int.h) */
 } dt_strategy_options;
 
 /* One micro-step's samples of this data rank, in host memory. dp: replica r has the samples
@@ -133,7 +135,29 @@ extern const dt_strategy dt_strategy_dp, dt_strategy_ddp, dt_strategy_fsdp;
 /* The strategy for the recipe's kind. */
 const dt_strategy *dt_strategy_find(int kind);
 
+/* layer_comm: a communicator for sums within a layer, by the ranks that divide it (dt_layer_peers in engine/model/model.h).
+ *
+ * A collective is ordered with the device's ops like an op. On the CPU it is complete when the call returns. With
+ * NCCL its queue follows the ops before it, and the ops after it follow its queue; the host does not wait. Through
+ * host memory (engine/comm/open.c) the host waits for the ops before it.
+ * Graphs     a collective cannot be recorded (engine/device/queue.h): ranks that divide layers record nothing
+ * Threads    that of the model; the strategy's own communicator (strategy_int.h) works beside it
+ */
+
+typedef struct dt_layer_comm {
+    dt_comm comm;
+    dt_device *device;
+    dt_device_event *ready, *done; /* the ops before a collective, and the collective */
+    dt_layer_peers peers; /* calls this communicator; valid while the struct stays in place */
+} dt_layer_comm;
+
+/* Collective: opens a communicator `name` of the caller's group. Borrows device and events. */
+dt_status dt_layer_comm_open(dt_layer_comm *out, dt_device *device, struct dt_events *events,
+                             const char *name, dt_group group, dt_error *err);
+void dt_layer_comm_close(dt_layer_comm *own); /* accepts a zeroed or partly opened struct */
+
 #ifdef __cplusplus
 }
 #endif
+
 #endif

@@ -1,4 +1,4 @@
-#include "engine/strategy/thread_pool.h"
+#include "engine/strategy/strategy_int.h"
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -1,14 +1,243 @@
+/* task: runs one rank of a task: selects its share of the lines, processes it, and sends the output part by
+ * part. */
 #include "engine/task/task.h"
 
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/display.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "engine/channel/activity.h"
-#include "engine/channel/stop.h"
-#include "engine/generate/loaded.h"
-#include "engine/task/part.h"
-#include "engine/task/share.h"
+#include "engine/channel/events.h"
+#include "engine/generate/text.h"
+#include "engine/tokens/text_lines.h"
+
+/* part: sends the output for the lines of a share, part by part, as events `part` (channel/events.h).
+ *
+ * Lines are added in the order of the share. A part is sent once its last line is added; if it is too long
+ * for one event, in several pieces, the last of which is marked.
+ */
+
+typedef struct dt_task_parts {
+    dt_events *events;
+    const dt_plan_task *task;
+    const dt_task_share *share;
+    int64_t given;  /* number of lines added so far */
+    int64_t part;   /* the current part */
+    dt_strbuf text; /* output of the current part */
+    int64_t tokens;
+    double log_likelihood;
+    bool scores; /* scoring: log_likelihood is meaningful */
+    double since_seconds;
+} dt_task_parts;
+
+/* --- the share of a rank */
+
+/* A missing part. */
+typedef struct weighed_part {
+    int64_t part, weight;
+} weighed_part;
+
+/* --- which parts */
+
+static int64_t list_missing(weighed_part *out, const dt_plan_task *task)
+{
+    int64_t count = 0, range = 0;
+
+    for (int64_t part = 0; part < task->part_count; part++) {
+        while (range < task->done_count && task->done[2 * range + 1] <= part)
+            range++;
+        if (range == task->done_count || task->done[2 * range] > part)
+            out[count++] = (weighed_part){part, task->parts[part].weight};
+    }
+    return count;
+}
+
+/* Descending by weight, then in the order of the file. */
+static int compare(const void *a, const void *b)
+{
+    const weighed_part *x = a, *y = b;
+
+    if (x->weight != y->weight)
+        return x->weight > y->weight ? -1 : 1;
+    return x->part < y->part ? -1 : x->part > y->part;
+}
+
+static int64_t least_loaded(const int64_t *loads, int64_t count)
+{
+    int64_t least = 0;
+
+    for (int64_t i = 1; i < count; i++)
+        if (loads[i] < loads[least])
+            least = i;
+    return least;
+}
+
+/* Marks the parts of the rank. */
+static void assign(bool *ours, const dt_plan_task *task, int64_t rank, int64_t world_size)
+{
+    weighed_part *missing = dt_calloc((size_t)task->part_count, sizeof(*missing));
+    int64_t *loads = dt_calloc((size_t)world_size, sizeof(*loads));
+    int64_t count = list_missing(missing, task);
+
+    qsort(missing, (size_t)count, sizeof(*missing), compare);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t to = least_loaded(loads, world_size);
+
+        loads[to] += missing[i].weight;
+        ours[missing[i].part] = to == rank;
+    }
+    free(missing);
+    free(loads);
+}
+
+/* --- their lines */
+
+dt_status dt_task_share_take(dt_task_share *out, const dt_plan_task *task, const dt_strbuf *text,
+                             int64_t rank, int64_t world_size, dt_error *err)
+{
+    dt_text_lines all = {text->data, text->data + text->length};
+    bool *ours = dt_calloc((size_t)task->part_count, sizeof(*ours));
+    int64_t number = 0, part = 0;
+    dt_status st = DT_OK;
+    const char *line;
+    size_t length;
+
+    dt_strbuf_init(&out->text);
+    out->count = 0;
+    out->numbers = calloc((size_t)task->lines, sizeof(*out->numbers));
+    if (out->numbers == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for %lld lines", (long long)task->lines);
+    assign(ours, task, rank, world_size);
+    for (; number < task->lines && dt_text_lines_next(&line, &length, &all); number++) {
+        if (number == task->parts[part].first + task->parts[part].lines)
+            part++;
+        if (!ours[part])
+            continue;
+        dt_strbuf_add(&out->text, line, (size_t)(all.at - line)); /* the line with its line break */
+        out->numbers[out->count++] = number;
+    }
+    if (number != task->lines || all.at < all.end)
+        DT_THROW(err, DT_ERR_CORRUPT,
+                 "'%s' no longer has the %lld lines that it had when the plan was made",
+                 task->input, (long long)task->lines);
+out:
+    free(ours);
+    return st;
+}
+
+void dt_task_share_release(dt_task_share *share)
+{
+    dt_strbuf_release(&share->text);
+    free(share->numbers);
+    *share = (dt_task_share){.count = 0};
+}
+
+/* A byte takes at most six bytes of JSON, so an event stays far below DT_EVENT_MAX_BYTES. */
+#define PIECE_BYTES ((size_t)64 << 10)
+
+static void task_parts_open(dt_task_parts *out, dt_events *events, const dt_plan_task *task,
+                            const dt_task_share *share, bool scores)
+{
+    *out = (dt_task_parts){.events = events,
+                           .task = task,
+                           .share = share,
+                           .scores = scores,
+                           .since_seconds = dt_clock_monotonic_seconds()};
+    dt_strbuf_init(&out->text);
+}
+
+static void task_parts_close(dt_task_parts *parts)
+{
+    dt_strbuf_release(&parts->text);
+}
+
+/* Bytes of the next piece, which does not end inside a character. */
+static size_t piece_of(const char *text, size_t left)
+{
+    size_t length = left < PIECE_BYTES ? left : PIECE_BYTES;
+
+    while (length > 1 && length < left && ((unsigned char)text[length] & 0xc0) == 0x80)
+        length--;
+    return length;
+}
+
+/* Add the bytes as text if they are UTF-8, else as hex. */
+static void add_bytes(json_t *event, const char *bytes, size_t length)
+{
+    static const char digits[] = "0123456789abcdef";
+    dt_strbuf hex;
+
+    if (dt_utf8_valid_length(bytes, length) == length && memchr(bytes, 0, length) == NULL) {
+        json_object_set_new(event, "text", json_stringn(bytes, length));
+        return;
+    }
+    dt_strbuf_init(&hex);
+    for (size_t i = 0; i < length; i++) {
+        dt_strbuf_add_char(&hex, digits[(unsigned char)bytes[i] >> 4]);
+        dt_strbuf_add_char(&hex, digits[(unsigned char)bytes[i] & 15]);
+    }
+    json_object_set_new(event, "hex", json_stringn(hex.data, hex.length));
+    dt_strbuf_release(&hex);
+}
+
+static dt_status send(dt_task_parts *parts, dt_error *err)
+{
+    double now = dt_clock_monotonic_seconds();
+    const char *text = parts->text.data;
+    size_t length = parts->text.length, at = 0;
+    dt_status st = DT_OK;
+
+    do {
+        size_t piece = piece_of(text + at, length - at);
+        bool last = at + piece == length;
+        json_t *event =
+            json_pack("{s:s, s:I, s:I, s:b}", "event", "part", "part", (json_int_t)parts->part,
+                      "offset", (json_int_t)at, "last", (int)last);
+
+        if (last) {
+            json_object_set_new(event, "lines",
+                                json_integer(parts->task->parts[parts->part].lines));
+            json_object_set_new(event, "tokens", json_integer(parts->tokens));
+            json_object_set_new(event, "seconds", json_real(now - parts->since_seconds));
+        }
+        if (last && parts->scores)
+            json_object_set_new(event, "log_likelihood", dt_json_number(parts->log_likelihood));
+        add_bytes(event, text + at, piece);
+        DT_TRY(dt_events_send(parts->events, event, err));
+        at += piece;
+    } while (at < length);
+    dt_strbuf_reset(&parts->text);
+    parts->tokens = 0;
+    parts->log_likelihood = 0;
+    parts->since_seconds = now;
+out:
+    return st;
+}
+
+/* Add the output for the next line, with its line break. tokens: generated or scored; 0: not
+ * counted. */
+static dt_status task_parts_add(dt_task_parts *parts, const char *text, size_t length,
+                                int64_t tokens, double log_likelihood, dt_error *err)
+{
+    int64_t line = parts->share->numbers[parts->given++];
+    const dt_plan_part *all = parts->task->parts;
+
+    dt_strbuf_add(&parts->text, text, length);
+    parts->tokens += tokens;
+    parts->log_likelihood += log_likelihood;
+    while (line >= all[parts->part].first + all[parts->part].lines)
+        parts->part++;
+    if (line + 1 < all[parts->part].first + all[parts->part].lines)
+        return DT_OK;
+    return send(parts, err);
+}
+
+/* --- the task */
 
 #define LINES_MOST ((size_t)1 << 30) /* maximum size of an input file in bytes */
 
@@ -39,7 +268,7 @@ static dt_status take_continued(void *context, const char *prompt, size_t length
 
     dt_strbuf_init(&line);
     dt_continued_line(&line, prompt, length, text);
-    st = dt_task_parts_add(&t->parts, line.data, line.length, text->added, 0, err);
+    st = task_parts_add(&t->parts, line.data, line.length, text->added, 0, err);
     dt_strbuf_release(&line);
     return st;
 }
@@ -55,7 +284,7 @@ static dt_status take_translated(void *context, const char *text, size_t length,
     dt_strbuf_init(&line);
     dt_strbuf_add(&line, text, length);
     dt_strbuf_add_char(&line, '\n');
-    st = dt_task_parts_add(&t->parts, line.data, line.length, 0, 0, err);
+    st = task_parts_add(&t->parts, line.data, line.length, 0, 0, err);
     dt_strbuf_release(&line);
     return st == DT_OK ? heed_stop(t, err) : st;
 }
@@ -69,7 +298,7 @@ static dt_status take_scored(void *context, double log_likelihood, int64_t token
 
     dt_strbuf_init(&line);
     dt_strbuf_add_fmt(&line, "%.17g\t%lld\n", log_likelihood, (long long)tokens);
-    st = dt_task_parts_add(&t->parts, line.data, line.length, tokens, log_likelihood, err);
+    st = task_parts_add(&t->parts, line.data, line.length, tokens, log_likelihood, err);
     dt_strbuf_release(&line);
     return st == DT_OK ? heed_stop(t, err) : st;
 }
@@ -205,7 +434,7 @@ dt_status dt_task_run(const dt_plan *plan, int64_t rank, const dt_task_how *how,
     dt_error unsent = DT_ERROR_INIT;
     dt_status st = DT_OK;
 
-    dt_task_parts_open(&t.parts, events, &plan->task, &t.share, scores);
+    task_parts_open(&t.parts, events, &plan->task, &t.share, scores);
     DT_TRY(tell_ready(&t, err));
     DT_TRY(take_share(&t.share, &t, plan->task.input, err));
     if (plan->task.target[0] != '\0')
@@ -222,7 +451,7 @@ dt_status dt_task_run(const dt_plan *plan, int64_t rank, const dt_task_how *how,
 out:
     if (st != DT_OK && tell_failed(&t, err, &unsent) != DT_OK)
         dt_log_error("cannot report the failure: %s", unsent.message);
-    dt_task_parts_close(&t.parts);
+    task_parts_close(&t.parts);
     dt_task_share_release(&t.share);
     dt_task_share_release(&t.target);
     return st;

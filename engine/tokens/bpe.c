@@ -1,11 +1,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/utf8.h"
-#include "engine/tokens/bpe_int.h"
-#include "engine/tokens/unicode.h"
+#include "base/display.h"
+#include "engine/tokens/tokens_int.h"
 
-dt_status dt_bpe_new(dt_bpe **out, dt_error *err)
+/* Returns an empty tokenizer with initialized parts. */
+static dt_status bpe_new(dt_bpe **out, dt_error *err)
 {
     dt_bpe *made = calloc(1, sizeof(*made));
     dt_status st = DT_OK;
@@ -57,7 +57,7 @@ dt_status dt_bpe_parse(dt_bpe **out, const char *bytes, size_t length, const cha
         spaces++;
     if (spaces == length)
         DT_THROW(err, DT_ERR_CORRUPT, "'%s' is empty; expected a tokenizer", name);
-    DT_TRY(dt_bpe_new(&bpe, err));
+    DT_TRY(bpe_new(&bpe, err));
     if (bytes[spaces] == '{')
         DT_TRY(dt_json_parse(&json, bytes, length, name, err));
     st = json != NULL ? dt_bpe_read_huggingface(bpe, json, err)

@@ -1,11 +1,10 @@
-#include "engine/tokens/codes.h"
+#include "engine/tokens/fairseq.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/utf8.h"
-#include "engine/tokens/dictionary.h"
-#include "engine/tokens/unicode.h"
+#include "base/display.h"
+#include "engine/tokens/tokens_int.h"
 
 static const char version_line[] = "#version: ";
 static const char word_end[] = "</w>";

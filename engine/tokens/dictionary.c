@@ -1,11 +1,11 @@
-#include "engine/tokens/dictionary.h"
+#include "engine/tokens/fairseq.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/utf8.h"
-#include "engine/tokens/unicode.h"
+#include "base/display.h"
+#include "engine/tokens/tokens_int.h"
 
 static const char overwrite[] = "#fairseq:overwrite";
 static const char *const specials[] = {"<s>", "<pad>", "</s>", "<unk>"};

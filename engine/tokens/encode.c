@@ -1,14 +1,142 @@
-/* encode: turns text into token ids. The text is cut at added tokens and normalized, cut at those added tokens
- * that are searched for after normalization, and split into words. A word becomes tokens by merges (BPE), or as
- * its most probable pieces (Unigram), unless the cache has its tokens.
- */
+/* encode: encodes text as token ids, with a cache of words. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
-#include "base/utf8.h"
-#include "engine/tokens/bpe_int.h"
-#include "engine/tokens/unicode.h"
-#include "engine/tokens/word_cache.h"
+#include "base/display.h"
+#include "base/error.h"
+#include "engine/tokens/tokens_int.h"
+
+/* word_cache: keeps the tokens of words, because most words of a text were in it before.
+ *
+ * Short     up to 15 bytes and 3 tokens, in slots of 32 bytes. Two slots share a cache line; a word is in the line
+ *           of its hash, the word used last in the first slot
+ * Long      up to 126 bytes and 16 tokens, in slots of 192 bytes, one for each hash
+ * Memory    5 MB; pages are used when words are put there
+ * Threads   a cache belongs to one thread
+ */
+
+#define DT_WORD_LINES_LOG    16
+#define DT_WORD_SHORT        15 /* bytes */
+#define DT_WORD_SHORT_TOKENS 3
+#define DT_WORD_COPIED       (DT_WORD_SHORT_TOKENS + 1) /* a slot's ids with its count */
+#define DT_WORD_LONG         126
+#define DT_WORD_LONG_TOKENS  16
+
+/* The bytes of a short word and zeros; the upper byte of `high` is its length. */
+typedef struct dt_word_key {
+    uint64_t low, high;
+} dt_word_key;
+
+typedef struct dt_word_slot {
+    dt_word_key key; /* zeros: the slot is empty */
+    int32_t ids[DT_WORD_SHORT_TOKENS];
+    int32_t count;
+} dt_word_slot;
+
+typedef struct dt_word_line {
+    dt_word_slot slots[2];
+} dt_word_line;
+
+typedef struct dt_long_word {
+    uint8_t length, count; /* length 0: the slot is empty */
+    unsigned char text[DT_WORD_LONG];
+    int32_t ids[DT_WORD_LONG_TOKENS];
+} dt_long_word;
+
+typedef struct dt_word_cache {
+    dt_word_line *lines;
+    dt_long_word *longs;
+    void *memory;
+} dt_word_cache;
+
+/* Returns the key of a word of at least one byte, which no slot has if the word is not short. `end`: that of
+ * the text. */
+static inline dt_word_key dt_word_key_of(const unsigned char *word, size_t length,
+                                         const unsigned char *end)
+{
+    static const unsigned char keep[32] = {255, 255, 255, 255, 255, 255, 255, 255,
+                                           255, 255, 255, 255, 255, 255, 255, 255};
+    dt_word_key key = {0, UINT64_MAX}, mask;
+
+    if (length > DT_WORD_SHORT)
+        return key;
+    if (end - word >= (ptrdiff_t)sizeof(key)) {
+        memcpy(&key, word, sizeof(key));
+        memcpy(&mask, keep + sizeof(keep) / 2 - length, sizeof(mask));
+        key.low &= mask.low;
+        key.high &= mask.high;
+    } else {
+        key.high = 0;
+        memcpy(&key, word, length);
+    }
+    key.high |= (uint64_t)length << 56;
+    return key;
+}
+
+static inline dt_word_line *dt_word_line_of(dt_word_line *lines, dt_word_key key)
+{
+    uint64_t hash = key.low * 0x9e3779b97f4a7c15ull + key.high * 0xc2b2ae3d27d4eb4full;
+
+    return &lines[hash >> (64 - DT_WORD_LINES_LOG)];
+}
+
+static inline bool dt_word_key_equal(dt_word_key a, dt_word_key b)
+{
+    return ((a.low ^ b.low) | (a.high ^ b.high)) == 0;
+}
+
+/* Returns the slot of a short word in its line; NULL if the word is not there. */
+static inline const dt_word_slot *dt_word_line_find(dt_word_line *line, dt_word_key key)
+{
+    dt_word_slot first = line->slots[0];
+
+    if (dt_word_key_equal(first.key, key))
+        return &line->slots[0];
+    if (!dt_word_key_equal(line->slots[1].key, key))
+        return NULL;
+    line->slots[0] = line->slots[1];
+    line->slots[1] = first;
+    return &line->slots[0];
+}
+
+#define LINE      64 /* bytes of a cache line */
+#define LINES     ((size_t)1 << DT_WORD_LINES_LOG)
+#define LONGS_LOG 12
+#define LONGS     ((size_t)1 << LONGS_LOG)
+
+static dt_status word_cache_init(dt_word_cache *out, dt_error *err)
+{
+    size_t lines = LINES * sizeof(dt_word_line), longs = LONGS * sizeof(dt_long_word);
+    uintptr_t start;
+
+    *out = (dt_word_cache){.memory = calloc(1, LINE + lines + longs)};
+    if (out->memory == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory to encode text");
+    start = ((uintptr_t)out->memory + LINE - 1) / LINE * LINE;
+    out->lines = (dt_word_line *)start;
+    out->longs = (dt_long_word *)(start + lines);
+    return DT_OK;
+}
+
+/* accepts a zeroed one */
+static void word_cache_release(dt_word_cache *cache)
+{
+    free(cache->memory);
+    *cache = (dt_word_cache){0};
+}
+
+/* Returns the slot that a word of 1 to DT_WORD_LONG bytes has among the long words. */
+static dt_long_word *word_cache_long(const dt_word_cache *cache, const unsigned char *word,
+                                     size_t length)
+{
+    return &cache->longs[XXH3_64bits(word, length) >> (64 - LONGS_LOG)];
+}
+
+/* --- encoding */
 
 #define BATCH 64 /* words whose slots are prefetched before the first of them is read, at least */
 
@@ -237,7 +365,7 @@ static dt_status add_word(dt_bpe_encoder *e, dt_ids *out, const cut_word *word, 
 {
     size_t length = (size_t)(word[1].at - word->at), first;
     dt_long_word *slot =
-        length <= DT_WORD_LONG ? dt_word_cache_long(&e->words, word->at, length) : NULL;
+        length <= DT_WORD_LONG ? word_cache_long(&e->words, word->at, length) : NULL;
     dt_status st = DT_OK;
 
     DT_TRY(reserve(out, length + DT_WORD_LONG_TOKENS, err));
@@ -517,7 +645,7 @@ dt_status dt_bpe_encoder_open(dt_bpe_encoder **out, const dt_bpe *bpe, dt_error 
     *out = NULL;
     if (made == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory to encode text");
-    if (dt_word_cache_init(&made->words, err) != DT_OK) {
+    if (word_cache_init(&made->words, err) != DT_OK) {
         free(made);
         return DT_ERR_NOMEM;
     }
@@ -536,6 +664,6 @@ void dt_bpe_encoder_close(dt_bpe_encoder *encoder)
     dt_unigram_memory_release(&encoder->unigram);
     dt_strbuf_release(&encoder->normal);
     dt_strbuf_release(&encoder->marked);
-    dt_word_cache_release(&encoder->words);
+    word_cache_release(&encoder->words);
     free(encoder);
 }

@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "engine/tokens/bpe_int.h"
+#include "engine/tokens/tokens_int.h"
 
 static const char pre[] = "pre_tokenizer";
 

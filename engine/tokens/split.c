@@ -3,8 +3,7 @@
 #include <string.h>
 
 #include "base/strbuf.h"
-#include "engine/tokens/split_block.h"
-#include "engine/tokens/unicode.h"
+#include "engine/tokens/tokens_int.h"
 
 typedef const unsigned char *place;
 

@@ -2,7 +2,7 @@
  *
  * A split has stages. Each stage cuts the pieces of the stage before it where its pattern matches: a match is a
  * piece, and the text between two matches is a piece. A pattern is either one of those below, which are
- * implemented in C, for ASCII also on masks of 64 bytes (split_block.h), or a set of characters (split_set.h).
+ * implemented in C, for ASCII also on masks of 64 bytes (tokens_int.h), or a set of characters (dt_split_set).
  *   gpt2      's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
  *   llama3    (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*
  *             |\s*[\r\n]+|\s+(?!\S)|\s+
@@ -16,12 +16,54 @@
 #ifndef DT_ENGINE_TOKENS_SPLIT_H
 #define DT_ENGINE_TOKENS_SPLIT_H
 
-#include "base/arena.h"
-#include "engine/tokens/split_set.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/memory.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* split_set: matches patterns of one set of characters, such as `\s?\p{L}+`, `[\r\n]`, `\p{N}{1,3}`, `\s+$`.
+ *
+ * Form     SET | SET+ | SET{1,N} | SET+$, each after an optional SET?
+ * SET      a character, \s, \p{X}, or [...] of those and of ranges; X is L, N, P, S, M or Ll
+ * Errors   none: dt_split_set_parse returns false for a pattern of another form
+ */
+
+typedef struct dt_code_range {
+    uint32_t first, last;
+} dt_code_range;
+
+typedef struct dt_code_set {
+    unsigned classes;            /* dt_code_class */
+    const dt_code_range *ranges; /* ascending */
+    int count;
+    bool ascii[128];
+} dt_code_set;
+
+typedef struct dt_split_set {
+    dt_code_set before; /* the set of the optional first character; empty: there is none */
+    dt_code_set of;
+    int most;    /* largest number of characters in a match */
+    bool at_end; /* matches only at the end of the piece */
+} dt_split_set;
+
+/* Parses a pattern. Returns false if the pattern has another form, or if the arena has no memory
+ * for its ranges. */
+bool dt_split_set_parse(dt_split_set *out, dt_arena *arena, const char *pattern);
+
+/* Returns whether the pattern matches exactly one line break. */
+bool dt_split_set_is_line_break(const dt_split_set *set);
+
+/* Returns whether the pattern is `\p{N}`. */
+bool dt_split_set_is_number(const dt_split_set *set);
+
+/* Returns the end of the piece that starts at `at`: a match, or the text before the next match. */
+const unsigned char *dt_split_set_piece(const dt_split_set *set, const unsigned char *at,
+                                        const unsigned char *end);
 
 #define DT_SPLIT_STAGES 8
 
@@ -78,4 +120,5 @@ uint64_t dt_splitter_block(const dt_splitter *splitter, const unsigned char *at)
 #ifdef __cplusplus
 }
 #endif
+
 #endif

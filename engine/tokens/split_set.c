@@ -1,10 +1,10 @@
-#include "engine/tokens/split_set.h"
+#include "engine/tokens/split.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/tokens/unicode.h"
+#include "engine/tokens/tokens_int.h"
 
 enum { MOST_RANGES = 256 };
 

@@ -3,8 +3,7 @@
  */
 #include <string.h>
 
-#include "engine/tokens/base64.h"
-#include "engine/tokens/bpe_int.h"
+#include "engine/tokens/tokens_int.h"
 
 typedef struct special {
     const char *text;

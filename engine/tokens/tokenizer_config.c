@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "engine/tokens/bpe_int.h"
+#include "engine/tokens/tokens_int.h"
 
 #define CONFIG_MAX ((size_t)64 << 20) /* a vocabulary of added tokens, and chat templates */
 

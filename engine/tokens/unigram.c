@@ -1,4 +1,4 @@
-#include "engine/tokens/unigram.h"
+#include "engine/tokens/tokens_int.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,8 +1,94 @@
+/* vocab: the tables of a tokenizer: pairs, tokens, and added tokens, which are found in a text before it is
+ * split. */
 #include "engine/tokens/vocab.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
+
+#include "engine/tokens/tokens_int.h"
+
+/* --- pairs */
+
+dt_status dt_pairs_init(dt_pairs *out, uint64_t count, dt_error *err)
+{
+    uint64_t slots = 16;
+
+    *out = (dt_pairs){.shift = 60};
+    while (slots < count * 2) {
+        slots *= 2;
+        out->shift--;
+    }
+    out->mask = slots - 1;
+    out->slots = calloc(slots, sizeof(*out->slots));
+    out->filter = calloc(slots / 8, sizeof(*out->filter));
+    if (out->slots == NULL || out->filter == NULL) {
+        dt_pairs_release(out);
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for %llu pairs of tokens",
+                       (unsigned long long)count);
+    }
+    for (uint64_t i = 0; i < slots; i++)
+        out->slots[i].rank = DT_PAIR_NONE;
+    return DT_OK;
+}
+
+void dt_pairs_release(dt_pairs *pairs)
+{
+    free(pairs->slots);
+    free(pairs->filter);
+    *pairs = (dt_pairs){0};
+}
+
+static dt_pair *pair_slot(dt_pairs *pairs, uint64_t key)
+{
+    uint64_t at = dt_pair_hash(key) >> pairs->shift;
+
+    while (pairs->slots[at].rank != DT_PAIR_NONE && pairs->slots[at].key != key)
+        at = (at + 1) & pairs->mask;
+    return &pairs->slots[at];
+}
+
+/* Puts a pair into a table that has room for it. */
+static void put(dt_pairs *pairs, const dt_pair *pair)
+{
+    uint64_t bit = dt_pair_bit(pairs, dt_pair_hash(pair->key));
+    dt_pair *slot = pair_slot(pairs, pair->key);
+
+    pairs->count += slot->rank == DT_PAIR_NONE;
+    pairs->filter[bit / 64] |= (uint64_t)1 << bit % 64;
+    *slot = *pair;
+}
+
+static dt_status grow(dt_pairs *pairs, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_pairs wider;
+
+    DT_TRY(dt_pairs_init(&wider, (pairs->mask + 1), err));
+    for (uint64_t i = 0; i <= pairs->mask; i++)
+        if (pairs->slots[i].rank != DT_PAIR_NONE)
+            put(&wider, &pairs->slots[i]);
+    dt_pairs_release(pairs);
+    *pairs = wider;
+out:
+    return st;
+}
+
+dt_status dt_pairs_put(dt_pairs *pairs, int32_t first, int32_t second, uint32_t rank, int32_t id,
+                       dt_error *err)
+{
+    dt_pair pair = {dt_pair_key(first, second), rank, id};
+    dt_status st = DT_OK;
+
+    DT_ASSERT(rank != DT_PAIR_NONE);
+    if ((pairs->count + 1) * 2 > pairs->mask + 1)
+        DT_TRY(grow(pairs, err));
+    put(pairs, &pair);
+out:
+    return st;
+}
+
+/* --- tokens */
 
 #define FIRST_SLOTS ((uint64_t)1 << 10)
 
@@ -32,8 +118,8 @@ const char *dt_vocab_text(const dt_vocab *vocab, int64_t id, size_t *length)
 }
 
 /* Returns the slot that has these bytes, or the free slot for them. */
-static uint64_t slot_of(const dt_vocab *vocab, const int32_t *slots, uint64_t mask,
-                        const void *bytes, size_t length)
+static uint64_t token_slot(const dt_vocab *vocab, const int32_t *slots, uint64_t mask,
+                           const void *bytes, size_t length)
 {
     uint64_t at = XXH3_128bits(bytes, length).low64 & mask;
     const char *there;
@@ -49,7 +135,7 @@ static uint64_t slot_of(const dt_vocab *vocab, const int32_t *slots, uint64_t ma
 
 int32_t dt_vocab_find(const dt_vocab *vocab, const void *bytes, size_t length)
 {
-    return vocab->slots[slot_of(vocab, vocab->slots, vocab->mask, bytes, length)] - 1;
+    return vocab->slots[token_slot(vocab, vocab->slots, vocab->mask, bytes, length)] - 1;
 }
 
 static dt_status widen_slots(dt_vocab *vocab, dt_error *err)
@@ -64,7 +150,7 @@ static dt_status widen_slots(dt_vocab *vocab, dt_error *err)
         if (vocab->slots[i] != 0) {
             const char *bytes = dt_vocab_text(vocab, vocab->slots[i] - 1, &length);
 
-            slots[slot_of(vocab, slots, mask, bytes, length)] = vocab->slots[i];
+            slots[token_slot(vocab, slots, mask, bytes, length)] = vocab->slots[i];
         }
     free(vocab->slots);
     vocab->slots = slots;
@@ -106,7 +192,7 @@ dt_status dt_vocab_add(dt_vocab *vocab, int64_t id, const char *bytes, size_t le
                  (long long)id, bytes);
     if (findable && (vocab->found + 1) * 2 > vocab->mask + 1)
         DT_TRY(widen_slots(vocab, err));
-    slot = slot_of(vocab, vocab->slots, vocab->mask, bytes, length);
+    slot = token_slot(vocab, vocab->slots, vocab->mask, bytes, length);
     if (findable && vocab->slots[slot] != 0)
         DT_THROW(err, DT_ERR_CORRUPT, "tokens %d and %lld are the same, '%.40s'",
                  vocab->slots[slot] - 1, (long long)id, bytes);
@@ -120,4 +206,164 @@ dt_status dt_vocab_add(dt_vocab *vocab, int64_t id, const char *bytes, size_t le
     }
 out:
     return st;
+}
+
+/* --- added tokens */
+
+static dt_status add_node(int32_t *out, dt_added *added, dt_error *err)
+{
+    if (added->count == added->capacity) {
+        size_t wider = added->capacity == 0 ? 64 : added->capacity * 2;
+        dt_added_token *nodes =
+            wider <= INT32_MAX ? realloc(added->nodes, wider * sizeof(*nodes)) : NULL;
+
+        if (nodes == NULL)
+            return DT_FAIL(err, DT_ERR_NOMEM, "no memory for added tokens");
+        added->nodes = nodes;
+        added->capacity = wider;
+    }
+    added->nodes[added->count] = (dt_added_token){.id = -1};
+    *out = (int32_t)added->count++;
+    return DT_OK;
+}
+
+dt_status dt_added_init(dt_added *out, dt_error *err)
+{
+    dt_status st = DT_OK;
+    int32_t root;
+
+    *out = (dt_added){0};
+    DT_TRY(dt_pairs_init(&out->edges, 64, err));
+    DT_TRY(add_node(&root, out, err));
+out:
+    return st;
+}
+
+void dt_added_release(dt_added *added)
+{
+    dt_pairs_release(&added->edges);
+    free(added->nodes);
+    *added = (dt_added){0};
+}
+
+bool dt_added_is_empty(const dt_added *added)
+{
+    return added->count == 1; /* the root */
+}
+
+dt_status dt_added_put(dt_added *added, const char *text, size_t length,
+                       const dt_added_token *token, dt_error *err)
+{
+    dt_status st = DT_OK;
+    int32_t node = 0, next;
+
+    DT_ASSERT(length > 0);
+    if (memchr(added->first, text[0], (size_t)added->first_count) == NULL)
+        added->first[added->first_count++] = (unsigned char)text[0];
+    for (size_t i = 0; i < length; i++) {
+        const dt_pair *edge = dt_pairs_get(&added->edges, node, (unsigned char)text[i]);
+
+        next = edge->id;
+        if (edge->rank == DT_PAIR_NONE) {
+            DT_TRY(add_node(&next, added, err));
+            DT_TRY(dt_pairs_put(&added->edges, node, (unsigned char)text[i], 0, next, err));
+        }
+        node = next;
+    }
+    added->nodes[node] = *token;
+out:
+    return st;
+}
+
+/* Returns the length of the longest added token at `text`; 0 if there is none. */
+static size_t longest(dt_added_token *token, const dt_added *added, const unsigned char *text,
+                      size_t length)
+{
+    size_t best = 0;
+    int32_t node = 0;
+
+    for (size_t i = 0; i < length; i++) {
+        const dt_pair *edge = dt_pairs_get(&added->edges, node, text[i]);
+
+        if (edge->rank == DT_PAIR_NONE)
+            break;
+        node = edge->id;
+        if (added->nodes[node].id >= 0) {
+            *token = added->nodes[node];
+            best = i + 1;
+        }
+    }
+    return best;
+}
+
+static size_t spaces_before(const unsigned char *text, size_t from, size_t at)
+{
+    size_t used;
+
+    while (at > from) {
+        size_t start = at - 1;
+
+        while (start > from && (text[start] & 0xc0) == 0x80)
+            start--;
+        if (dt_code_class_of(dt_code_at(text + start, &used)) != DT_CODE_SPACE)
+            break;
+        at = start;
+    }
+    return at;
+}
+
+static size_t spaces_behind(const unsigned char *text, size_t at, size_t length)
+{
+    size_t used;
+
+    for (; at < length; at += used)
+        if (dt_code_class_of(dt_code_at(text + at, &used)) != DT_CODE_SPACE)
+            break;
+    return at;
+}
+
+/* Returns the first byte at or after text[from] that a token begins with; `length` if there is none. Each byte is
+ * searched for only as far as another was found, and in windows, so that a rare one costs little. */
+static size_t next_first(const dt_added *added, const unsigned char *text, size_t length,
+                         size_t from)
+{
+    enum { WINDOW = 1024 };
+
+    if (added->first_count == 0)
+        return length;
+    for (size_t at = from; at < length; at += WINDOW) {
+        size_t window = length - at < WINDOW || added->first_count == 1 ? length - at : WINDOW;
+        size_t most = window;
+
+        for (int i = 0; i < added->first_count; i++) {
+            const unsigned char *found = memchr(text + at, added->first[i], most);
+
+            if (found != NULL)
+                most = (size_t)(found - text - at);
+        }
+        if (most < window)
+            return at + most;
+        if (window == length - at)
+            return length;
+    }
+    return length;
+}
+
+bool dt_added_next(const dt_added *added, const char *text, size_t length, size_t from,
+                   size_t *start, size_t *end, int32_t *id)
+{
+    const unsigned char *bytes = (const unsigned char *)text;
+    dt_added_token token;
+
+    for (size_t at = from; (at = next_first(added, bytes, length, at)) < length; at++) {
+        size_t found = longest(&token, added, bytes + at, length - at);
+
+        if (found == 0)
+            continue;
+        *start = token.lstrip ? spaces_before(bytes, from, at) : at;
+        *end = token.rstrip ? spaces_behind(bytes, at + found, length) : at + found;
+        *id = token.id;
+        return true;
+    }
+    return false;
 }

@@ -1,9 +1,9 @@
-#include "engine/tokens/write.h"
+#include "engine/tokens/bpe.h"
 
 #include <string.h>
 
-#include "base/utf8.h"
-#include "engine/tokens/bpe_int.h"
+#include "base/display.h"
+#include "engine/tokens/tokens_int.h"
 
 /* --- the tokens before training */
 

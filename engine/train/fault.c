@@ -1,4 +1,4 @@
-#include "engine/train/fault.h"
+#include "engine/train/session.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "engine/train/replicas.h"
+#include "engine/train/train_int.h"
 
 #include <stdio.h>
 #include <stdlib.h>

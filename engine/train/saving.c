@@ -1,16 +1,40 @@
-#include "engine/train/saving.h"
-
+/* saving: decides when a checkpoint is due, saves it, and reports the outcome; and knows the best score. */
 #include <math.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/checkpoint/writer.h"
-#include "engine/train/machine_speed.h"
-#include "engine/train/replicas.h"
-#include "engine/train/report.h"
+#include "engine/train/session.h"
+#include "engine/train/train_int.h"
 #include "recipes/cost/memory.h"
 #include "recipes/fields/fields.h"
+
+/* --- the best score */
+
+bool dt_best_depends(const dt_best *best, double score)
+{
+    return score > best->saving && !(score > best->score);
+}
+
+bool dt_best_is(const dt_best *best, double score)
+{
+    return !isnan(score) && !(score > best->score) && !(score > best->saving);
+}
+
+void dt_best_begin(dt_best *best, double score)
+{
+    best->saving = score;
+}
+
+void dt_best_end(dt_best *best, bool whole)
+{
+    if (whole && !isnan(best->saving))
+        best->score = best->saving;
+    best->saving = NAN;
+}
+
+/* --- saving */
 
 /* Timeout of one collective of the writer: the slowest rank writes its part before the others
  * continue. */

@@ -1,4 +1,5 @@
-#include "engine/train/session_int.h"
+/* session: opens and closes a session, from the device to the checkpoint to resume from. */
+#include "engine/train/session.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -7,16 +8,112 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "engine/channel/stop.h"
-#include "engine/checkpoint/fit.h"
+#include "engine/channel/events.h"
+#include "engine/checkpoint/checkpoint.h"
 #include "engine/config.h"
+#include "engine/data/fingerprint.h"
 #include "engine/device/device_cuda.h"
 #include "engine/device/nvml.h"
-#include "engine/train/machine_speed.h"
-#include "engine/train/saving.h"
-#include "engine/train/valid_bleu.h"
+#include "engine/train/train_int.h"
 #include "engine/weights/weights.h"
 #include "recipes/cost/memory.h"
+
+/* --- the initial state, from a checkpoint or from external weights */
+
+/* The epoch in which the last step began. The checkpoint does not store it if a stop interrupted
+ * the evaluation of that step. */
+static int64_t epoch_before(const dt_train_session *session, const dt_checkpoint_info *info)
+{
+    int64_t samples = dt_sampler_epoch_samples(&session->sampler);
+    int64_t behind = info->step_samples - info->sample;
+
+    return behind > 0 ? info->epoch - 1 - (behind - 1) / samples : info->epoch;
+}
+
+/* Restore the checkpoint's parameters, moments, position in the data and best score. */
+static dt_status session_resume(dt_train_session *session, dt_checkpoint *checkpoint, dt_error *err)
+{
+    const dt_checkpoint_info *info = dt_checkpoint_get_info(checkpoint);
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_checkpoint_load(checkpoint, &session->state, err));
+    if (!session->new_data)
+        DT_TRY(dt_sampler_seek(&session->sampler, info->epoch, info->sample, err));
+    session->step = info->step;
+    session->loss = info->loss;
+    session->valid_loss = info->valid_loss;
+    session->valid_step = isnan(info->valid_loss) ? -1 : info->step;
+    session->epoch_valid = session->sampler.epoch;
+    if (!session->new_data && session->valid_step < 0 && info->epoch > 0)
+        session->epoch_valid = epoch_before(session, info);
+    session->valid_bleu = info->valid_bleu;
+    session->best.score = info->best_score;
+    if (info->best_by != session->recipe->checkpoint.best_by) {
+        dt_log_info("checkpoint.best_by has changed since the checkpoint; the best value is reset");
+        session->best.score = NAN;
+    }
+    if (session->new_data || dt_fingerprint_validation_differs(info->data, session->fingerprint)) {
+        dt_log_info("the validation data differ from the checkpoint's; the best loss is reset");
+        session->best.score = NAN;
+    }
+    if (session->scaler.on && info->loss_scale > 0) {
+        session->scaler.scale = info->loss_scale;
+        session->scaler.clean_steps = info->clean_steps;
+        session->scaler.skipped_steps = info->skipped_steps;
+    }
+out:
+    return st;
+}
+
+/* Open the weights to start from. Only for a fresh start: a resumed run loads its own checkpoint. */
+static dt_status session_open_weights(dt_train_session *session, dt_error *err)
+{
+    const dt_plan *plan = session->plan;
+
+    if (plan->resume_from[0] != '\0')
+        return DT_OK;
+    if (plan->weights.kind == DT_WEIGHTS_NONE)
+        return plan->recipe.model.from[0] == '\0'
+                   ? DT_OK
+                   : DT_FAIL(err, DT_ERR_CORRUPT, "the plan does not list the files of '%s'",
+                             plan->recipe.model.from);
+    return dt_weights_open(&session->weights, &plan->weights, err);
+}
+
+/* Turns the failure of any rank to read damaged weights into an error of the recipe, on all ranks: a restart would read
+ * the same file. The ranks have agreed before that one of them failed. */
+static dt_status refuse_restarts(dt_train_session *session, dt_status st, dt_error *err)
+{
+    dt_comm *comm = session->state.comm; /* as in dt_weights_load */
+    double damaged = st == DT_ERR_CORRUPT;
+
+    if (comm->all_reduce_f64(comm, &damaged, 1, NULL) != DT_OK || damaged == 0)
+        return st;
+    if (err != NULL)
+        err->code = DT_ERR_RECIPE;
+    return DT_ERR_RECIPE;
+}
+
+/* Load the parameters from session->weights and close it; no effect if there are none. */
+static dt_status session_load_weights(dt_train_session *session, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    if (session->weights == NULL)
+        return DT_OK;
+    st = dt_weights_load(session->weights, &session->state, err);
+    if (st == DT_ERR_CORRUPT || st == DT_ERR_IO)
+        st = refuse_restarts(session, st, err);
+    DT_TRY(st);
+    if (session->mesh.world.rank == 0)
+        dt_log_info("parameters loaded from '%s'", session->recipe->model.from);
+out:
+    dt_weights_close(session->weights);
+    session->weights = NULL;
+    return st;
+}
+
+/* --- opening and closing */
 
 /* Open the metrics of the GPU. Failure is not fatal: a run trains without them. */
 static void watch_card(dt_train_session *session)
@@ -193,7 +290,7 @@ dt_status dt_train_session_open(dt_train_session *out, const dt_plan *plan, int6
         DT_TRY(dt_checkpoint_open(&checkpoint, plan->resume_from, err));
     if (checkpoint != NULL)
         DT_TRY(dt_checkpoint_fits(checkpoint, out->recipe, plan->new_model, err));
-    DT_TRY(dt_session_open_weights(out, err));
+    DT_TRY(session_open_weights(out, err));
     DT_TRY(open_device(out, err));
     DT_TRY(dt_session_open_data(out, checkpoint != NULL ? dt_checkpoint_get_info(checkpoint) : NULL,
                                 err));
@@ -207,8 +304,8 @@ dt_status dt_train_session_open(dt_train_session *out, const dt_plan *plan, int6
     DT_TRY(open_strategy(out, err));
     DT_TRY(dt_valid_bleu_open(out, err));
     if (checkpoint != NULL)
-        DT_TRY(dt_session_resume(out, checkpoint, err));
-    DT_TRY(dt_session_load_weights(out, err));
+        DT_TRY(session_resume(out, checkpoint, err));
+    DT_TRY(session_load_weights(out, err));
     out->epoch_saved = out->sampler.epoch;
     DT_TRY(dt_saving_open(out, err));
 out:

@@ -8,18 +8,89 @@
 #ifndef DT_ENGINE_TRAIN_SESSION_H
 #define DT_ENGINE_TRAIN_SESSION_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
 #include "engine/channel/events.h"
+#include "engine/checkpoint/checkpoint.h"
 #include "engine/comm/comm.h"
 #include "engine/comm/mesh.h"
 #include "engine/data/data.h"
 #include "engine/device/device.h"
 #include "engine/model/model.h"
-#include "engine/optim/scaler.h"
-#include "engine/strategy/layer_comm.h"
+#include "engine/optim/schedule.h"
 #include "engine/strategy/strategy.h"
-#include "engine/train/best.h"
-#include "engine/train/fault.h"
 #include "recipes/plan/plan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* best: tracks the best score of a run (dt_score_by, checkpoint.h); lower is better.
+ *
+ * A score becomes the saved best only once its checkpoint is complete. A background save ends some
+ * steps after it began, or fails. Until then, whether a score between the saved best and the one
+ * being saved is the best of the run depends on the outcome of that save.
+ * Ties       count as better: the later checkpoint has trained longer
+ */
+
+typedef struct dt_best {
+    double score;  /* best score whose checkpoint is complete; NaN: none */
+    double saving; /* score of the save in progress, not worse than `score`; NaN: none */
+} dt_best;
+
+/* Whether the result of dt_best_is for `score` depends on the outcome of the save in progress. */
+bool dt_best_depends(const dt_best *best, double score);
+/* Whether no earlier score is better. If that depends on the save in progress, assumes that it
+ * succeeds. */
+bool dt_best_is(const dt_best *best, double score);
+
+void dt_best_begin(dt_best *best, double score); /* call when the save of `score` begins */
+/* that save has ended; no effect if none is in progress */
+void dt_best_end(dt_best *best, bool whole);
+
+/* fault: injects the faults that `dtrun smoke` uses to check how a run recovers.
+ *
+ * DTRUN_FAULT  "kill 1@3", "hang 0@5", "slow 1@2x4", "full 0@6", "flip 1@7", separated by ';': FAULT RANK@STEP,
+ *              the fault happens to that rank after that step
+ *                kill  the process gets SIGKILL
+ *                hang  the process gets SIGSTOP
+ *                slow  every later step takes the given number of times as long
+ *                full  files can no longer grow, as on a full disk, for the rest of the process
+ *                flip  one bit of the rank's parameters is inverted (train_int.h)
+ * Only the first attempt of a run has faults, so that a test sees the recovery. The variable is documented
+ * only with smoke, so that nobody sets it by accident.
+ */
+
+typedef enum dt_fault_kind {
+    DT_FAULT_KILL,
+    DT_FAULT_HANG,
+    DT_FAULT_SLOW,
+    DT_FAULT_FULL,
+    DT_FAULT_FLIP
+} dt_fault_kind;
+
+typedef struct dt_fault {
+    dt_fault_kind kind;
+    int64_t rank, step;
+    double times; /* factor of the step time, for a slow fault */
+} dt_fault;
+
+enum { DT_FAULTS_MAX = 16 };
+
+typedef struct dt_faults {
+    dt_fault items[DT_FAULTS_MAX];
+    int count; /* number of faults of this rank */
+} dt_faults;
+
+/* Parse `text` and keep the faults of `rank`. `text` can be NULL: no faults. DT_ERR_USAGE if it is
+ * malformed. */
+dt_status dt_faults_read(dt_faults *out, const char *text, int64_t rank, dt_error *err);
+
+/* Trigger the faults that are due after `step` steps of the run, the last of which took `seconds`.
+ * Returns true if a flip is due, which the caller must perform. */
+bool dt_faults_step(const dt_faults *faults, int64_t step, double seconds);
 
 typedef struct dt_train_session {
     const dt_plan *plan;
@@ -78,7 +149,7 @@ void dt_train_session_close(dt_train_session *session);
 /* Bytes sent by this rank so far: gradients and parameters, and sums within layers. */
 int64_t dt_train_session_sent_bytes(const dt_train_session *session);
 
-/* --- samples.c */
+/* --- session_data.c */
 /* Fill session->batch with this rank's samples of a micro-step of the current step. */
 dt_status dt_train_session_fill(dt_train_session *session, int64_t micro_step, dt_error *err);
 /* valid_per_pass: validation samples of one pass, over all ranks. valid_count: samples that an
@@ -102,5 +173,23 @@ bool dt_train_session_ends_epoch(const dt_train_session *session, int64_t *seen,
 /* Recompute the number of steps from the remaining epochs, after a skipped step has used up
  * samples. */
 void dt_train_session_count_steps(dt_train_session *session);
+
+/* Place the rank in the mesh. DT_ERR_RECIPE or DT_ERR_UNSUPPORTED if the recipe's 'tensor' does not fit. */
+dt_status dt_session_place(dt_train_session *session, int64_t rank, dt_error *err);
+/* Connect the ranks that divide layers, if the model is divided. Collective. */
+dt_status dt_session_open_layers(dt_train_session *session, dt_error *err);
+/* Open the data. resumed: info of the checkpoint, whose tokenizer the run keeps even if the text
+ * has changed; NULL: a fresh start. DT_ERR_RECIPE if the data differ from the checkpoint's, unless
+ * the plan allows new data. */
+dt_status dt_session_open_data(dt_train_session *session, const dt_checkpoint_info *resumed,
+                               dt_error *err);
+/* Check that all ranks read the same data; otherwise they would draw different samples, make
+ * different numbers of collective calls, and wait for each other. On a difference all ranks fail
+ * with DT_ERR_RECIPE. */
+dt_status dt_session_compare_data(dt_train_session *session, dt_error *err);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -1,5 +1,5 @@
 /* session_mesh: places a rank in the mesh, and connects the ranks that divide layers. */
-#include "engine/train/session_int.h"
+#include "engine/train/session.h"
 
 /* The mesh of the plan's ranks, whose groups dt_plan_check_groups has checked. */
 static dt_mesh make_mesh(const dt_plan *plan, int64_t rank)

@@ -1,8 +1,8 @@
-#include "engine/weights/export.h"
-
+/* export: writes a checkpoint as a folder that Hugging Face transformers can load. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +11,490 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "engine/checkpoint/index.h"
+#include "engine/checkpoint/safetensors.h"
 #include "engine/config.h"
 #include "engine/data/data.h"
-#include "engine/weights/export_int.h"
+#include "engine/ops/cpu/half_int.h"
+#include "engine/weights/weights.h"
+#include "engine/weights/weights_int.h"
 #include "recipes/fields/fields.h"
+#include "recipes/fields/values.h"
+
+/* export_files: writes the files of an export that are not tensors. The tokens at which dtrun ends a text become the
+ * end tokens of all files, so that generate() of transformers ends where dtrun ends; other fields are carried along
+ * from the files that the run started from.
+ */
+
+#define ORIGIN_MOST ((size_t)256 << 20) /* a tokenizer.json of a large vocabulary has 30 MB */
+
+/* Tokens of an export. */
+typedef struct ends {
+    json_t *ids;   /* array: model.end_ids, or the token that ends documents; can be empty */
+    int64_t begin; /* token that the tokenizer puts before a text; -1: none, or several */
+} ends;
+
+static void find_ends(ends *out, const dt_weights_exporter *e)
+{
+    const dt_string_list *ids = &e->recipe.model.end_ids;
+    int32_t end = dt_tokenizer_end_of_text(e->tokenizer);
+    dt_bpe_around around = dt_tokenizer_around(e->tokenizer);
+    double id;
+
+    *out = (ends){.ids = json_array(), .begin = -1};
+    for (int64_t i = 0; i < ids->count; i++)
+        if (dt_text_number(&id, ids->items[i]) && (int64_t)id < e->vocab)
+            json_array_append_new(out->ids, json_integer((json_int_t)id));
+    if (ids->count == 0 && end >= 0)
+        json_array_append_new(out->ids, json_integer(end));
+    if (around.before_count == 1)
+        out->begin = around.before[0];
+}
+
+/* Sets eos_token_id as one id or a list, and bos_token_id if the file has none. */
+static void put_ids(json_t *file, const ends *of)
+{
+    size_t count = json_array_size(of->ids);
+    const json_t *begin = json_object_get(file, "bos_token_id");
+
+    if (count > 0)
+        json_object_set(file, "eos_token_id", count == 1 ? json_array_get(of->ids, 0) : of->ids);
+    if (of->begin >= 0 && (begin == NULL || json_is_null(begin)))
+        json_object_set_new(file, "bos_token_id", json_integer(of->begin));
+}
+
+/* --- the files that the run started from */
+
+/* Reads a JSON file of a folder; *out is NULL if the folder (NULL: none) lacks it. */
+static dt_status read_json(json_t **out, dt_weights_exporter *e, const char *folder,
+                           const char *name, dt_error *err)
+{
+    const char *path;
+
+    *out = NULL;
+    if (folder == NULL)
+        return DT_OK;
+    path = dt_arena_printf(&e->arena, "%s/%s", folder, name);
+    return dt_file_exists(path) ? dt_json_read_foreign(out, path, ORIGIN_MOST, err) : DT_OK;
+}
+
+static dt_status weights_export_put(dt_weights_exporter *e, const char *name, const char *bytes,
+                                    size_t length, dt_error *err);
+
+/* Copies a file from a folder (NULL: none), if it has it: *found. */
+static dt_status copy_from(bool *found, dt_weights_exporter *e, const char *folder,
+                           const char *name, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_strbuf path, text;
+
+    *found = false;
+    dt_strbuf_init(&path);
+    dt_strbuf_init(&text);
+    if (folder == NULL)
+        goto out;
+    dt_strbuf_add_fmt(&path, "%s/%s", folder, name);
+    if (!dt_file_exists(path.data))
+        goto out;
+    DT_TRY(dt_file_read(&text, path.data, ORIGIN_MOST, err));
+    DT_TRY(weights_export_put(e, name, text.data, text.length, err));
+    *found = true;
+out:
+    dt_strbuf_release(&path);
+    dt_strbuf_release(&text);
+    return st;
+}
+
+/* --- config.json and generation_config.json */
+
+static dt_status weights_export_put_json(dt_weights_exporter *e, const char *name,
+                                         const json_t *json, dt_error *err);
+
+static dt_status write_configs(dt_weights_exporter *e, const ends *of, dt_error *err)
+{
+    static const char *const types[] = {
+        [DT_F32] = "float32", [DT_BF16] = "bfloat16", [DT_F16] = "float16"};
+    static const char *const carried[] = {"bos_token_id", "eos_token_id", "pad_token_id"};
+    json_t *like = NULL, *config = NULL, *generation = NULL;
+    dt_status st = DT_OK;
+
+    DT_TRY(read_json(&like, e, e->options->origin, DT_HUGGINGFACE_CONFIG, err));
+    DT_TRY(dt_huggingface_write(&config, &e->recipe, e->vocab, like, err));
+    put_ids(config, of);
+    /* newer versions write "dtype"; all versions read "torch_dtype" */
+    json_object_del(config, "dtype");
+    json_object_set_new(config, "torch_dtype", json_string(types[e->options->dtype]));
+    DT_TRY(weights_export_put_json(e, DT_HUGGINGFACE_CONFIG, config, err));
+    DT_TRY(read_json(&generation, e, e->options->origin, DT_HUGGINGFACE_GENERATION, err));
+    if (generation ==
+        NULL) { /* this file, once there, is all that transformers reads for generation */
+        generation = json_pack("{s:b}", "_from_model_config", 1);
+        for (size_t i = 0; i < sizeof(carried) / sizeof(carried[0]); i++)
+            if (json_is_integer(json_object_get(config, carried[i])))
+                json_object_set(generation, carried[i], json_object_get(config, carried[i]));
+    }
+    put_ids(generation, of);
+    DT_TRY(weights_export_put_json(e, DT_HUGGINGFACE_GENERATION, generation, err));
+out:
+    json_decref(like);
+    json_decref(config);
+    json_decref(generation);
+    return st;
+}
+
+/* --- the tokenizer */
+
+/* Returns the text of a token; NULL: it is not valid UTF-8, so that no file can name it. */
+static json_t *text_of(const dt_weights_exporter *e, int64_t id)
+{
+    dt_strbuf text;
+    json_t *out;
+
+    dt_strbuf_init(&text);
+    dt_tokenizer_decode(&text, e->tokenizer, (int32_t)id);
+    out = json_stringn(text.data, text.length);
+    dt_strbuf_release(&text);
+    return out;
+}
+
+/* Returns whether a token of a file, "</s>" or {"content": "</s>"}, is one of the ends. */
+static bool names_end(const dt_weights_exporter *e, const json_t *token, const json_t *ids)
+{
+    bool same = false;
+
+    token = json_is_object(token) ? json_object_get(token, "content") : token;
+    for (size_t i = 0; i < json_array_size(ids) && !same; i++) {
+        json_t *text = text_of(e, json_integer_value(json_array_get(ids, i)));
+
+        same = text != NULL && json_equal(text, token);
+        json_decref(text);
+    }
+    return same;
+}
+
+/* Sets eos_token unless it is one of the ends already: *changed. */
+static void put_end(json_t *file, bool *changed, const dt_weights_exporter *e, const ends *of)
+{
+    json_t *text;
+
+    *changed =
+        json_array_size(of->ids) > 0 && !names_end(e, json_object_get(file, "eos_token"), of->ids);
+    if (!*changed)
+        return;
+    text = text_of(e, json_integer_value(json_array_get(of->ids, 0)));
+    *changed = text != NULL;
+    if (text != NULL)
+        json_object_set_new(file, "eos_token", text);
+}
+
+/* Writes tokenizer_config.json or special_tokens_map.json of the origin, with the run's end token. */
+static dt_status write_special(bool *found, dt_weights_exporter *e, const char *name,
+                               const ends *of, dt_error *err)
+{
+    json_t *file = NULL;
+    dt_status st = DT_OK;
+    bool changed = false;
+
+    *found = false;
+    if (dt_tokenizer_bpe(e->tokenizer) != NULL) {
+        DT_TRY(read_json(&file, e, e->options->origin, name, err));
+        if (json_is_object(file))
+            put_end(file, &changed, e, of);
+    }
+    if (changed) {
+        DT_TRY(weights_export_put_json(e, name, file, err));
+        *found = true;
+    } else {
+        DT_TRY(copy_from(found, e, e->options->origin, name, err));
+    }
+out:
+    json_decref(file);
+    return st;
+}
+
+/* Writes a tokenizer_config.json for a tokenizer.json that came without one. Without it, AutoTokenizer would take the
+ * class from the model's type, whose constructor replaces parts of the tokenizer. */
+static dt_status write_tokenizer_config(dt_weights_exporter *e, const ends *of, dt_error *err)
+{
+    json_t *config = json_pack("{s:s, s:b}", "tokenizer_class", "PreTrainedTokenizerFast",
+                               "clean_up_tokenization_spaces", 0);
+    bool changed;
+    dt_status st;
+
+    if (dt_tokenizer_bpe(e->tokenizer) != NULL) {
+        put_end(config, &changed, e, of);
+        if (of->begin >= 0)
+            json_object_set_new(config, "bos_token", text_of(e, of->begin));
+    }
+    st = weights_export_put_json(e, "tokenizer_config.json", config, err);
+    json_decref(config);
+    return st;
+}
+
+/* Writes a tokenizer of characters or bytes, for which there is no file to copy: *made. */
+static dt_status write_plain_words(bool *made, dt_weights_exporter *e, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    *made = dt_tokenizer_to_huggingface(&text, e->tokenizer);
+    if (*made)
+        DT_TRY(weights_export_put(e, "tokenizer.json", text.data, text.length, err));
+out:
+    dt_strbuf_release(&text);
+    return st;
+}
+
+static dt_status write_words(dt_weights_exporter *e, const ends *of, dt_error *err)
+{
+    static const char *const others[] = {"tokenizer.model", "vocab.json", "merges.txt",
+                                         "added_tokens.json", "chat_template.jinja"};
+    bool found, has_words, has_config;
+    dt_status st = DT_OK;
+
+    DT_TRY(copy_from(&has_words, e, e->options->checkpoint, "tokenizer.json", err));
+    if (!has_words)
+        DT_TRY(copy_from(&has_words, e, e->options->origin, "tokenizer.json", err));
+    if (!has_words)
+        DT_TRY(write_plain_words(&has_words, e, err));
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        DT_TRY(copy_from(&found, e, e->options->origin, others[i], err));
+    DT_TRY(write_special(&found, e, "special_tokens_map.json", of, err));
+    DT_TRY(write_special(&has_config, e, "tokenizer_config.json", of, err));
+    if (has_words && !has_config)
+        DT_TRY(write_tokenizer_config(e, of, err));
+out:
+    return st;
+}
+
+/* export.c: write config.json, generation_config.json and the tokenizer's files. */
+static dt_status weights_export_files(dt_weights_exporter *e, dt_error *err)
+{
+    dt_status st = DT_OK;
+    ends of;
+
+    find_ends(&of, e);
+    DT_TRY(write_configs(e, &of, err));
+    DT_TRY(write_words(e, &of, err));
+out:
+    json_decref(of.ids);
+    return st;
+}
+
+/* export_tensors: writes the files of tensors: every parameter once, in the order of the model's
+ * table, without its padding. */
+
+/* A parameter as it will be written. */
+typedef struct tensor {
+    const char *name;
+    const dt_published_tensor *row;
+    dt_checkpoint_shape shape; /* shape of the parameter in dtrun's layout */
+    int64_t dim[DT_PARAM_DIMS];
+    int64_t bytes;
+    int64_t file; /* number of the file, from 0 */
+} tensor;
+
+static dt_status describe(tensor *out, dt_weights_exporter *e, const dt_param *param, dt_error *err)
+{
+    const char *theirs = dt_weights_name(&out->row, e->family, param->name, &e->arena);
+
+    if (theirs == NULL)
+        return DT_FAIL(err, DT_ERR_RECIPE, "a model of type '%s' has no '%s'",
+                       e->family->model_type, param->name);
+    out->name = dt_weights_full_name(e->family, theirs, &e->arena);
+    if (out->name == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a name");
+    out->shape = dt_checkpoint_shape_of(param);
+    for (int i = 0; i < out->shape.ndim; i++)
+        out->dim[i] = out->shape.dim[out->row->transposed ? out->shape.ndim - 1 - i : i];
+    out->bytes = out->shape.elems * (int64_t)dt_dtype_bytes(e->options->dtype);
+    return DT_OK;
+}
+
+/* Assign tensors to files: start a new file when the current one would become too large. */
+static dt_status lay_out(tensor *all, dt_weights_exporter *e, dt_error *err)
+{
+    int64_t in_file = 0, file = 0;
+    dt_status st = DT_OK;
+
+    for (int i = 0; i < e->model->param_count; i++) {
+        DT_TRY(describe(&all[i], e, &e->model->params[i], err));
+        if (in_file > 0 && in_file + all[i].bytes > e->options->file_bytes) {
+            in_file = 0;
+            file++;
+        }
+        in_file += all[i].bytes;
+        all[i].file = file;
+        e->result->bytes += all[i].bytes;
+        e->result->parameters += all[i].shape.elems;
+    }
+    e->result->files = file + 1;
+out:
+    return st;
+}
+
+static const char *file_name(dt_weights_exporter *e, int64_t file)
+{
+    return e->result->files == 1
+               ? DT_HUGGINGFACE_MODEL
+               : dt_arena_printf(&e->arena, "model-%05lld-of-%05lld.safetensors",
+                                 (long long)file + 1, (long long)e->result->files);
+}
+
+/* --- values */
+
+/* Transpose (R, C) to (C, R). */
+static void turn(float *out, const float *in, int64_t rows, int64_t columns)
+{
+    enum { BAND = 16 };
+
+    for (int64_t r0 = 0; r0 < rows; r0 += BAND)
+        for (int64_t c = 0; c < columns; c++)
+            for (int64_t r = r0; r < rows && r < r0 + BAND; r++)
+                out[c * rows + r] = in[r * columns + c];
+}
+
+/* Convert in place: a narrower value never overwrites one that is still to be converted. */
+static void narrow(float *values, dt_dtype dtype, int64_t elems)
+{
+    uint16_t *out = (uint16_t *)(void *)values;
+
+    for (int64_t i = 0; dtype == DT_BF16 && i < elems; i++) {
+        uint16_t half = dt_bf16_narrow(values[i]);
+
+        memcpy(&out[i], &half, sizeof(half));
+    }
+    for (int64_t i = 0; dtype == DT_F16 && i < elems; i++) {
+        uint16_t half = dt_f16_narrow(values[i]);
+
+        memcpy(&out[i], &half, sizeof(half));
+    }
+}
+
+static dt_status check_range(const dt_weights_exporter *e, const tensor *of, const float *values,
+                             dt_error *err)
+{
+    for (int64_t i = 0; i < of->shape.elems; i++) {
+        if (!isfinite(values[i]))
+            return DT_FAIL(err, DT_ERR_CORRUPT, "'%s': '%s' contains %s: the run diverged",
+                           e->options->checkpoint, of->name,
+                           isnan(values[i]) ? "NaN" : "an infinity");
+        if (e->options->dtype == DT_F16 && fabsf(values[i]) >= 65520.0F)
+            return DT_FAIL(err, DT_ERR_RECIPE,
+                           "'%s' contains %g, which fp16 cannot represent: export as bf16 or fp32",
+                           of->name, (double)values[i]);
+    }
+    return DT_OK;
+}
+
+static dt_status write_tensor(int fd, dt_weights_exporter *e, int param, const tensor *of,
+                              float *values, float *turned, dt_error *err)
+{
+    float *out = values;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_checkpoint_load_param(e->checkpoint, &e->model->params[param], values, err));
+    DT_TRY(check_range(e, of, values, err));
+    if (of->row->transposed) {
+        turn(turned, values, of->shape.dim[0], of->shape.dim[1]);
+        out = turned;
+    }
+    narrow(out, e->options->dtype, of->shape.elems);
+    DT_TRY(dt_file_write_all(fd, out, (size_t)of->bytes, err));
+out:
+    return st;
+}
+
+/* --- files */
+
+static dt_status write_header(int fd, const dt_weights_exporter *e, const tensor *all, int64_t file,
+                              dt_error *err)
+{
+    dt_safetensors_writer writer = {0};
+    dt_status st = DT_OK;
+    dt_strbuf header;
+
+    dt_strbuf_init(&header);
+    DT_TRY(dt_safetensors_writer_init(&writer, err));
+    for (int i = 0; i < e->model->param_count; i++)
+        if (all[i].file == file)
+            dt_safetensors_writer_add(&writer, all[i].name, e->options->dtype, all[i].dim,
+                                      all[i].shape.ndim);
+    dt_safetensors_writer_end(&header, &writer);
+    DT_TRY(dt_file_write_all(fd, header.data, header.length, err));
+out:
+    dt_safetensors_writer_release(&writer);
+    dt_strbuf_release(&header);
+    return st;
+}
+
+static dt_status weights_export_open(int *fd, dt_weights_exporter *e, const char *name,
+                                     dt_error *err);
+
+static dt_status weights_export_close(int fd, const dt_weights_exporter *e, dt_error *err);
+
+static dt_status write_file(dt_weights_exporter *e, const tensor *all, int64_t file, float *values,
+                            float *turned, dt_error *err)
+{
+    const char *name = file_name(e, file);
+    int fd = -1;
+    dt_status st = DT_OK, closed;
+
+    if (name == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a name");
+    DT_TRY(weights_export_open(&fd, e, name, err));
+    DT_TRY(write_header(fd, e, all, file, err));
+    for (int i = 0; i < e->model->param_count; i++)
+        if (all[i].file == file)
+            DT_TRY(write_tensor(fd, e, i, &all[i], values, turned, err));
+out:
+    if (fd >= 0) {
+        closed = weights_export_close(fd, e, st == DT_OK ? err : NULL);
+        st = st == DT_OK ? closed : st;
+    }
+    return st;
+}
+
+static dt_status write_index(dt_weights_exporter *e, const tensor *all, dt_error *err)
+{
+    json_t *map = json_object(), *index;
+    dt_status st;
+
+    for (int i = 0; i < e->model->param_count; i++)
+        json_object_set_new(map, all[i].name, json_string(file_name(e, all[i].file)));
+    index = json_pack("{s:{s:I}, s:o}", "metadata", "total_size", (json_int_t)e->result->bytes,
+                      "weight_map", map);
+    st = weights_export_put_json(e, DT_HUGGINGFACE_INDEX, index, err);
+    json_decref(index);
+    return st;
+}
+
+/* export.c: write the files of tensors, and their index if there are several. */
+static dt_status weights_export_tensors(dt_weights_exporter *e, dt_error *err)
+{
+    tensor *all = dt_arena_alloc_array(&e->arena, (size_t)e->model->param_count, sizeof(*all));
+    float *values = NULL, *turned = NULL;
+    int64_t largest = 0;
+    dt_status st = DT_OK;
+
+    DT_TRY(lay_out(all, e, err));
+    for (int i = 0; i < e->model->param_count; i++)
+        largest = e->model->params[i].elems > largest ? e->model->params[i].elems : largest;
+    values = malloc((size_t)largest * sizeof(*values));
+    turned = malloc((size_t)largest * sizeof(*turned));
+    if (values == NULL || turned == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for a parameter of %lld elements",
+                 (long long)largest);
+    for (int64_t file = 0; file < e->result->files; file++)
+        DT_TRY(write_file(e, all, file, values, turned, err));
+    if (e->result->files > 1)
+        DT_TRY(write_index(e, all, err));
+out:
+    free(values);
+    free(turned);
+    return st;
+}
 
 /* --- the checkpoint and its model */
 
@@ -86,7 +566,9 @@ out:
     return st;
 }
 
-dt_status dt_weights_export_open(int *fd, dt_weights_exporter *e, const char *name, dt_error *err)
+/* export.c: create a file in the folder; the caller owns fd until weights_export_close. */
+static dt_status weights_export_open(int *fd, dt_weights_exporter *e, const char *name,
+                                     dt_error *err)
 {
     dt_strbuf_reset(&e->path);
     dt_strbuf_add_fmt(&e->path, "%s/%s", e->folder.data, name);
@@ -96,7 +578,7 @@ dt_status dt_weights_export_open(int *fd, dt_weights_exporter *e, const char *na
     return DT_OK;
 }
 
-dt_status dt_weights_export_close(int fd, const dt_weights_exporter *e, dt_error *err)
+static dt_status weights_export_close(int fd, const dt_weights_exporter *e, dt_error *err)
 {
     int failed = fsync(fd);
 
@@ -105,22 +587,22 @@ dt_status dt_weights_export_close(int fd, const dt_weights_exporter *e, dt_error
     return DT_OK;
 }
 
-dt_status dt_weights_export_put(dt_weights_exporter *e, const char *name, const char *bytes,
-                                size_t length, dt_error *err)
+static dt_status weights_export_put(dt_weights_exporter *e, const char *name, const char *bytes,
+                                    size_t length, dt_error *err)
 {
     int fd = -1;
     dt_status st = DT_OK, closed;
 
-    DT_TRY(dt_weights_export_open(&fd, e, name, err));
+    DT_TRY(weights_export_open(&fd, e, name, err));
     st = dt_file_write_all(fd, bytes, length, err);
-    closed = dt_weights_export_close(fd, e, st == DT_OK ? err : NULL);
+    closed = weights_export_close(fd, e, st == DT_OK ? err : NULL);
     st = st == DT_OK ? closed : st;
 out:
     return st;
 }
 
-dt_status dt_weights_export_put_json(dt_weights_exporter *e, const char *name, const json_t *json,
-                                     dt_error *err)
+static dt_status weights_export_put_json(dt_weights_exporter *e, const char *name,
+                                         const json_t *json, dt_error *err)
 {
     dt_strbuf whole, text;
     dt_status st;
@@ -130,7 +612,7 @@ dt_status dt_weights_export_put_json(dt_weights_exporter *e, const char *name, c
     dt_json_write_pretty(&whole, json);
     dt_json_shorten(&text, whole.data);
     dt_strbuf_add_char(&text, '\n');
-    st = dt_weights_export_put(e, name, text.data, text.length, err);
+    st = weights_export_put(e, name, text.data, text.length, err);
     dt_strbuf_release(&whole);
     dt_strbuf_release(&text);
     return st;
@@ -159,8 +641,8 @@ dt_status dt_weights_export(dt_weights_export_result *out, const dt_weights_expo
     dt_strbuf_init(&e.path);
     DT_TRY(open_model(&e, err));
     DT_TRY(begin(&e, err));
-    DT_TRY(dt_weights_export_files(&e, err));
-    DT_TRY(dt_weights_export_tensors(&e, err));
+    DT_TRY(weights_export_files(&e, err));
+    DT_TRY(weights_export_tensors(&e, err));
     DT_TRY(finish(&e, err));
     e.begun = false;
 out:

@@ -1,9 +1,11 @@
-/* weights_int: declares what the files of this folder share. */
-#ifndef DT_ENGINE_WEIGHTS_INT_H
-#define DT_ENGINE_WEIGHTS_INT_H
+/* weights_int: declares what the files of this folder share: open weights and their pieces, and the state
+ * of an export. */
+#ifndef DT_ENGINE_WEIGHTS_WEIGHTS_INT_H
+#define DT_ENGINE_WEIGHTS_WEIGHTS_INT_H
 
+#include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/index.h"
-#include "engine/checkpoint/part.h"
+#include "engine/data/data.h"
 #include "engine/weights/weights.h"
 #include "recipes/foreign/huggingface.h"
 
@@ -33,7 +35,7 @@ typedef struct dt_weights_piece {
     dt_slice slice;
 } dt_weights_piece;
 
-/* names.c: the published name of a parameter, without the prefix; NULL: the family has none. `row`:
+/* find.c: the published name of a parameter, without the prefix; NULL: the family has none. `row`:
  * its row in the table. */
 const char *dt_weights_name(const dt_published_tensor **row, const dt_published *family,
                             const char *ours, dt_arena *arena);
@@ -51,11 +53,31 @@ dt_status dt_weights_look(const dt_checkpoint_part **part, dt_safetensors_tensor
 dt_status dt_weights_find_tensor(dt_weights_piece *out, const char **key, dt_weights *weights,
                                  const dt_param *param, dt_error *err);
 
-/* read.c: read `elems` elements of a piece, starting at element `first` of its slice. */
+/* weights.c: read `elems` elements of a piece, starting at element `first` of its slice. */
 dt_status dt_weights_read_piece(float *out, const dt_weights_piece *piece, int64_t first,
                                 int64_t elems, const char *name, dt_error *err);
+
+/* export_int: declares the state of an export. */
+
+typedef struct dt_weights_exporter {
+    const dt_weights_export_options *options;
+    dt_weights_export_result *result;
+    int held; /* the locked directory of the checkpoint */
+    dt_checkpoint *checkpoint;
+    dt_arena arena;
+    dt_recipe recipe; /* recipe of the checkpoint's run */
+    const dt_published *family;
+    dt_tokenizer *tokenizer; /* of the checkpoint, with its file */
+    int64_t vocab;
+    dt_model *model;  /* the model, only described */
+    dt_strbuf final;  /* name of the folder */
+    dt_strbuf folder; /* temporary name of the folder */
+    dt_strbuf path;   /* path of the current file */
+    bool begun;       /* `folder` was created */
+} dt_weights_exporter;
 
 #ifdef __cplusplus
 }
 #endif
+
 #endif

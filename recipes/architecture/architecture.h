@@ -1,5 +1,5 @@
-/* architecture: describes a kind of model as arithmetic: units, parameters, FLOPs, activations and inputs,
- * without tensors or devices.
+/* architecture: describes a kind of model as arithmetic, its division among ranks, and its form that
+ * translates.
  *
  * Purpose    the only description of a model, used by recipes (memory.h, traffic.h), `dtrun
  *            plan`, checkpoints, and the engine, which creates the parameters from it
@@ -12,22 +12,74 @@
  *            docs/adding-a-model.md
  * Threads    any; everything is const
  */
-#ifndef DT_RECIPES_ARCHITECTURE_H
-#define DT_RECIPES_ARCHITECTURE_H
+#ifndef DT_RECIPES_ARCHITECTURE_ARCHITECTURE_H
+#define DT_RECIPES_ARCHITECTURE_ARCHITECTURE_H
 
-#include "base/arena.h"
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "base/dtype.h"
 #include "base/error.h"
-#include "recipes/architecture/division.h"
-#include "recipes/architecture/gpt2.h"
-#include "recipes/architecture/llama.h"
-#include "recipes/architecture/mlp.h"
-#include "recipes/architecture/transformer.h"
+#include "base/memory.h"
+#include "recipes/architecture/kinds.h"
 #include "recipes/fields/recipe.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* division: says which part of each parameter a rank of a tensor group holds (tensor parallelism).
+ *
+ * N ranks divide every layer: the heads of attention, the columns inside the multi-layer perceptron, and the
+ * vocabulary. A matrix that makes such columns is divided by rows, and one that reads them by columns (Shoeybi et
+ * al. 2019, https://arxiv.org/abs/1909.08053). Norms and everything else of the residual stream's width are held by
+ * each rank.
+ */
+
+#define DT_PARAM_DIMS 4
+#define DT_PARTS_MOST 3 /* of dt_param_held.parts */
+
+typedef enum dt_param_cut {
+    DT_CUT_NONE,    /* each rank holds all of it, and computes its whole gradient */
+    DT_CUT_ROWS,    /* each has an equal range of dim[0] */
+    DT_CUT_COLUMNS, /* each has an equal range of dim[1] */
+    DT_CUT_THIRDS,  /* dim[0] has three equal parts (q, k and v), each divided by rows */
+    DT_CUT_KEYS, /* rows of key heads; if these are fewer than the ranks, adjacent ranks share one */
+    DT_CUT_SUMMED /* each holds all of it, and computes a term of its gradient */
+} dt_param_cut;
+
+/* A rank of a group of `size` ranks that divide layers. */
+typedef struct dt_tensor_place {
+    int64_t rank, size; /* size 0 or 1: layers are whole */
+} dt_tensor_place;
+
+/* The part of a parameter that one rank holds. */
+typedef struct dt_param_held {
+    int64_t dim[DT_PARAM_DIMS];
+    int64_t elems;
+    int cut_dim;     /* dimension that is divided; -1: none */
+    int parts;       /* equal parts of this dimension, each divided by itself */
+    int64_t start;   /* first index of this rank's slice, within each part */
+    int64_t sharers; /* adjacent ranks that hold the same slice; 1: no other rank holds it */
+    bool summed;     /* the gradients of the sharers are terms of a sum; otherwise they are equal */
+    bool counted; /* this rank is the first of the sharers: norms and checkpoints count it here */
+} dt_param_held;
+
+/* Number of ranks that divide layers, at least 1. */
+static inline int64_t dt_tensor_ranks(const dt_tensor_place *place)
+{
+    return place->size > 1 ? place->size : 1;
+}
+
+/* A rank's share of `heads` key heads, at least one of them. */
+int64_t dt_tensor_key_heads(const dt_tensor_place *place, int64_t heads);
+
+/* key_heads: heads in dim[0], for DT_CUT_KEYS. The sizes must be divisible (dt_tensor_divides). */
+dt_param_held dt_param_hold(const int64_t *dim, dt_param_cut cut, int64_t key_heads,
+                            const dt_tensor_place *place);
+
+/* Whether `ranks` can divide a size. shared: as for key heads, a size that divides the ranks will do as well. */
+bool dt_tensor_divides(int64_t size, int64_t ranks, bool shared);
 
 typedef enum dt_init_kind { DT_INIT_ZERO, DT_INIT_ONE, DT_INIT_NORMAL } dt_init_kind;
 
@@ -145,8 +197,8 @@ typedef struct dt_divided_size {
 typedef struct dt_architecture {
     const char *name; /* the recipe's model.kind */
     const char *item; /* unit of its data, for people: "token", "row" */
-    bool reads_rows;  /* its samples are rows of numbers (engine/data/rows.h), else tokens */
-    bool reads_pairs; /* its samples are pairs of sentences (transformer.h), else one text */
+    bool reads_rows;  /* its samples are rows of numbers (engine/data/data_int.h), else tokens */
+    bool reads_pairs; /* its samples are pairs of sentences (kinds.h), else one text */
     bool ffn_follows; /* model.ffn defaults to four times model.embed; else it is required */
     /* MUST: fields of a recipe that this kind uses and other kinds do not; NULL ends the list */
     const char *const *reads;
@@ -255,7 +307,51 @@ dt_status dt_model_check_dropout(const char *what, double value, dt_error *err);
 int64_t dt_size_times(int64_t a, int64_t b);
 int64_t dt_size_plus(int64_t a, int64_t b);
 
+/* translations: configures a translating model that generates config.sequences sentences at once, each in
+ * config.versions hypotheses of a beam search (engine/search/search.h).
+ */
+
+/* Number of hypotheses up to which CPU products compute each row with the same bits, independent of the other
+ * rows (engine/ops/cpu/ops_int.h). */
+#define DT_TRANSLATIONS_EXACT 64
+/* Number of hypotheses that evaluate.bleu decodes together: their caches take memory from training. */
+#define DT_TRANSLATIONS_IN_TRAINING 16
+
+/* Returns the sentences of this many hypotheses each that have at most `rows` in total, at least one. */
+static inline int64_t dt_translations_within(int64_t rows, int64_t versions)
+{
+    return versions < rows ? rows / versions : 1;
+}
+
+static inline int64_t dt_translations_sentences(const dt_model_config *config)
+{
+    return config->sequences > 0 ? config->sequences : 1;
+}
+
+static inline int64_t dt_translations_versions(const dt_model_config *config)
+{
+    return config->versions > 0 ? config->versions : 1;
+}
+
+/* Returns the rows of a pass that adds a token to each hypothesis of all sentences. */
+static inline int64_t dt_translations_rows(const dt_model_config *config)
+{
+    return dt_translations_sentences(config) * dt_translations_versions(config);
+}
+
+/* Changes the config of an inferring model to that of a translating one. */
+static inline void dt_translations_configure(dt_model_config *config, int64_t sentences,
+                                             int64_t versions)
+{
+    config->incremental = true;
+    config->sequences = sentences;
+    config->versions = versions;
+    /* a pass over one token of each hypothesis has the rows of this many samples */
+    config->batch = (sentences * versions + config->tokens - 1) / config->tokens;
+}
+
 #ifdef __cplusplus
 }
 #endif
+
 #endif

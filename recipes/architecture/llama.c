@@ -1,4 +1,4 @@
-#include "recipes/architecture/llama.h"
+#include "recipes/architecture/kinds.h"
 
 #include "recipes/architecture/decoder.h"
 #include "recipes/architecture/published.h"

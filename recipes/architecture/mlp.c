@@ -1,4 +1,4 @@
-#include "recipes/architecture/mlp.h"
+#include "recipes/architecture/kinds.h"
 
 #include <math.h>
 

@@ -1,9 +1,9 @@
-#include "recipes/architecture/transformer.h"
+#include "recipes/architecture/kinds.h"
 
 #include <math.h>
 
+#include "recipes/architecture/architecture.h"
 #include "recipes/architecture/decoder.h"
-#include "recipes/architecture/translations.h"
 
 extern const dt_architecture dt_architecture_transformer;
 

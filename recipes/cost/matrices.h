@@ -6,8 +6,8 @@
 #ifndef DT_RECIPES_COST_MATRICES_H
 #define DT_RECIPES_COST_MATRICES_H
 
-#include "base/arena.h"
 #include "base/error.h"
+#include "base/memory.h"
 #include "recipes/fields/recipe.h"
 
 #ifdef __cplusplus

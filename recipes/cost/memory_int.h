@@ -25,16 +25,12 @@ int dt_memory_states_of(const dt_recipe *recipe, bool matrix);
 /* memory_host: predicts what a rank on CPUs holds in addition to the tensors of memory.h: the program,
  * workspace of matrix products, and the segment that ranks of a node share.
  *
- * Two numbers of memory_host.c are measured, not derived: the program, and the workspace of a thread that
+ * Two numbers of memory.c are measured, not derived: the program, and the workspace of a thread that
  * computes products. `cli.memory_forecast` compares the sum with the resident memory of ranks.
  */
 
-/* Size of one slot of the shared-memory segment (engine/comm/shm/segment.h). */
+/* Size of one slot of the shared-memory segment (engine/comm/comm_int.h). */
 #define DT_MEMORY_SLOT_BYTES ((int64_t)512 << 10)
-
-/* Returns the bytes of one rank; ranks->host must be true. */
-int64_t dt_memory_host_bytes(const dt_recipe *recipe, const dt_model_config *config,
-                             const dt_memory_ranks *ranks);
 
 #ifdef __cplusplus
 }

@@ -24,8 +24,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/arena.h"
 #include "base/error.h"
+#include "base/memory.h"
 #include "recipes/architecture/architecture.h"
 #include "recipes/fields/recipe.h"
 

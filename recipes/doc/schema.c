@@ -1,12 +1,12 @@
-#include "recipes/doc/schema.h"
+#include "recipes/doc/doc.h"
 
 #include <string.h>
 
 #include "base/strbuf.h"
 #include "recipes/fields/presets.h"
 #include "recipes/fields/values.h"
-#include "recipes/read/layers.h"
-#include "recipes/read/sweep.h"
+#include "recipes/read/reader.h"
+#include "recipes/read/reading.h"
 
 static json_t *reference_to(const char *name)
 {

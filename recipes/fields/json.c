@@ -1,14 +1,47 @@
-/* json: converts the resolved recipe to JSON and back, and computes its hash (recipes/fields/fields.h). */
-#include <xxhash.h>
-
+/* json: converts the resolved recipe to JSON and back, checks versions of documents, and computes the hash
+ * of a recipe (recipes/fields/fields.h). */
 #include <stdio.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "base/strbuf.h"
 #include "recipes/fields/fields.h"
-#include "recipes/fields/task_fields.h"
+#include "recipes/fields/text.h"
 #include "recipes/fields/values.h"
-#include "recipes/fields/version.h"
+
+/* --- versions of documents */
+
+dt_status dt_version_check(const json_t *document, const char *key, int64_t version,
+                           const char *where, dt_error *err)
+{
+    dt_status st = DT_OK;
+    int64_t found;
+
+    DT_TRY(dt_json_get_int_or(&found, document, key, 1, where, err));
+    if (found < 1)
+        DT_THROW(err, DT_ERR_CORRUPT, "%s: '%s' is %lld (expected a version, from 1)", where, key,
+                 (long long)found);
+    if (found != version)
+        DT_THROW(err, DT_ERR_UNSUPPORTED,
+                 "%s: another dtrun wrote it (version %lld, this program reads version %lld): use "
+                 "that dtrun",
+                 where, (long long)found, (long long)version);
+out:
+    return st;
+}
+
+dt_status dt_version_unknown_key(const char *path, const char *where, dt_error *err)
+{
+    dt_strbuf shown;
+
+    dt_strbuf_init(&shown);
+    dt_text_show(&shown, path);
+    DT_FAIL(err, DT_ERR_CORRUPT, "%s: unknown key %s", where, shown.data);
+    dt_strbuf_release(&shown);
+    return DT_ERR_CORRUPT;
+}
+
+/* --- the recipe */
 
 #define PATH_SIZE 256 /* "map.map.key"; no field has a longer path */
 

@@ -16,8 +16,8 @@
 #ifndef DT_RECIPES_FIELDS_NODES_H
 #define DT_RECIPES_FIELDS_NODES_H
 
-#include "base/arena.h"
 #include "base/error.h"
+#include "base/memory.h"
 #include "recipes/fields/recipe.h"
 
 #ifdef __cplusplus

@@ -93,7 +93,7 @@ typedef enum dt_schedule_kind {
 } dt_schedule_kind;
 
 /* What the ranks do. GENERATE and SCORE process lines with a checkpoint of another run (plan.h); such a run's
- * resolved recipe is that of the checkpoint, except for the fields of task_fields.h. COMMAND runs a program of
+ * resolved recipe is that of the checkpoint, except for the fields of fields.h. COMMAND runs a program of
  * the user in each rank (engine/program/). */
 typedef enum dt_task_kind {
     DT_TASK_TRAIN,
@@ -219,7 +219,7 @@ typedef struct dt_recipe {
             *tokenizer;    /* "": as `tokens` says; "char", "byte", or an absolute file or folder */
         const char *field; /* key of JSON lines, or column of .csv, that has the text */
         bool cross_documents; /* attention and targets cross document boundaries */
-        bool pack;            /* sequences are filled with whole documents (engine/data/packs.h) */
+        bool pack;            /* sequences are filled with whole documents (engine/data/stream.h) */
         int64_t end_of_text;  /* id that ends documents; -1: the tokenizer's */
         const char *source, *target; /* sentence pairs: the two languages (runner/corpus/) */
         const char *codes;           /* "" or an absolute file of subword-nmt codes */
@@ -328,7 +328,7 @@ typedef struct dt_recipe {
 
     dt_string_list command; /* program and arguments; with `shell` one text for sh -c */
     bool shell;
-    const char *processes; /* "gpu", "node" or a number (task_fields.h) */
+    const char *processes; /* "gpu", "node" or a number (fields.h) */
     struct {
         const char *folder; /* absolute; "" if the task is another */
         dt_ship_kind ship;  /* send the folder to nodes that do not share it */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/utf8.h"
+#include "base/display.h"
 
 #define SHOWN_CHARACTERS 60
 

@@ -1,3 +1,5 @@
+/* values: converts the value of a field from text or JSON into the recipe and back, by its row of the
+ * table. */
 #include "recipes/fields/values.h"
 
 #include <ctype.h>
@@ -6,11 +8,80 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "recipes/fields/durations.h"
 #include "recipes/fields/text.h"
-#include "recipes/fields/values_int.h"
 
-dt_status dt_value_refuse(const dt_field *field, const char *shown, dt_status code, dt_error *err)
+/* --- both forms. Each function checks the value against its field and writes a valid one into the record;
+ * else it returns `code`, with a message of what was expected. */
+
+/* --- numbers: 1_000, 3e-4, .5; not hexadecimal or "inf" */
+
+bool dt_text_number(double *out, const char *text)
+{
+    char plain[64];
+    size_t length = 0;
+    bool digit = false;
+    char *end;
+
+    for (const char *at = text; *at != '\0'; at++) {
+        bool between =
+            at != text && isdigit((unsigned char)at[-1]) && isdigit((unsigned char)at[1]);
+
+        if (*at == '_' && between)
+            continue;
+        if (strchr("+-.eE0123456789", *at) == NULL || length + 1 == sizeof(plain))
+            return false;
+        digit = digit || isdigit((unsigned char)*at);
+        plain[length++] = *at;
+    }
+    plain[length] = '\0';
+    if (!digit)
+        return false;
+    *out = strtod(plain, &end);
+    return *end == '\0' && isfinite(*out);
+}
+
+/* --- times */
+
+bool dt_text_duration(double *seconds, const char *text)
+{
+    static const struct {
+        char letter;
+        double seconds;
+    } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
+    size_t length = strlen(text);
+    char number[64];
+
+    if (dt_text_number(seconds, text))
+        return true;
+    if (length < 2 || length >= sizeof(number))
+        return false;
+    memcpy(number, text, length - 1);
+    number[length - 1] = '\0';
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+        if (text[length - 1] == units[i].letter && dt_text_number(seconds, number)) {
+            *seconds *= units[i].seconds;
+            return true;
+        }
+    return false;
+}
+
+bool dt_launcher_lost_seconds(double *seconds, const char *text)
+{
+    static const char stop_after[] = "stop_after ";
+
+    *seconds = 0;
+    if (strcmp(text, "continue") == 0)
+        return true;
+    return strncmp(text, stop_after, strlen(stop_after)) == 0 &&
+           dt_text_duration(seconds, text + strlen(stop_after)) && *seconds > 0 &&
+           *seconds <= DT_LAUNCHER_LOST_MAX_SECONDS;
+}
+
+/* --- text */
+
+/* `shown` is the value for the message, quoted if it is text. */
+static dt_status value_refuse(const dt_field *field, const char *shown, dt_status code,
+                              dt_error *err)
 {
     dt_strbuf expected;
 
@@ -27,43 +98,43 @@ static dt_status refuse_text(const dt_field *field, const char *text, dt_status 
 
     dt_strbuf_init(&shown);
     dt_text_show_word(&shown, text);
-    dt_value_refuse(field, shown.data, code, err);
+    value_refuse(field, shown.data, code, err);
     dt_strbuf_release(&shown);
     return code;
 }
 
 /* --- typed setters: the only writers of a dt_recipe --- */
 
-void *dt_value_place(void *record, const dt_field *field)
+static void *value_place(void *record, const dt_field *field)
 {
     return (char *)record + field->offset;
 }
 
-dt_status dt_value_set_number(void *record, const dt_field *field, double value, dt_status code,
-                              dt_error *err)
+static dt_status value_set_number(void *record, const dt_field *field, double value, dt_status code,
+                                  dt_error *err)
 {
     char shown[32];
 
     if (field->low_open ? value > field->low : value >= field->low)
         if (field->high_open ? value < field->high : value <= field->high) {
             if (field->type == DT_FIELD_INT)
-                *(int64_t *)dt_value_place(record, field) = (int64_t)value;
+                *(int64_t *)value_place(record, field) = (int64_t)value;
             else
-                *(double *)dt_value_place(record, field) = value;
+                *(double *)value_place(record, field) = value;
             return DT_OK;
         }
     snprintf(shown, sizeof(shown), "%.16g", value);
-    return dt_value_refuse(field, shown, code, err);
+    return value_refuse(field, shown, code, err);
 }
 
-dt_status dt_value_set_bool(void *record, const dt_field *field, const char *text, dt_status code,
-                            dt_error *err)
+static dt_status value_set_bool(void *record, const dt_field *field, const char *text,
+                                dt_status code, dt_error *err)
 {
     bool value = strcmp(text, "true") == 0;
 
     if (!value && strcmp(text, "false") != 0)
         return refuse_text(field, text, code, err);
-    *(bool *)dt_value_place(record, field) = value;
+    *(bool *)value_place(record, field) = value;
     return DT_OK;
 }
 
@@ -81,41 +152,43 @@ bool dt_field_has_choice(const dt_field *field, const char *text)
     return choice_index(field, text) >= 0;
 }
 
-dt_status dt_value_set_choice(void *record, const dt_field *field, const char *text, dt_status code,
-                              dt_error *err)
+static dt_status value_set_choice(void *record, const dt_field *field, const char *text,
+                                  dt_status code, dt_error *err)
 {
     int index = choice_index(field, text);
 
     if (index < 0)
         return refuse_text(field, text, code, err);
-    *(int *)dt_value_place(record, field) = index;
+    *(int *)value_place(record, field) = index;
     return DT_OK;
 }
 
-dt_status dt_value_set_string(void *record, const dt_field *field, const char *text, dt_status code,
-                              dt_error *err)
+static dt_status value_set_string(void *record, const dt_field *field, const char *text,
+                                  dt_status code, dt_error *err)
 {
     if (field->choices != NULL && text[0] != '\0' && choice_index(field, text) < 0)
         return refuse_text(field, text, code, err);
-    *(const char **)dt_value_place(record, field) = text;
+    *(const char **)value_place(record, field) = text;
     return DT_OK;
 }
 
-dt_status dt_value_check_count(const dt_field *field, int64_t count, dt_status code, dt_error *err)
+/* Checks the number of items of a list. */
+static dt_status value_check_count(const dt_field *field, int64_t count, dt_status code,
+                                   dt_error *err)
 {
     char shown[48];
 
     if ((double)count >= field->low && (double)count <= field->high)
         return DT_OK;
     snprintf(shown, sizeof(shown), "a list of %lld", (long long)count);
-    return dt_value_refuse(field, shown, code, err);
+    return value_refuse(field, shown, code, err);
 }
 
-dt_status dt_value_set_list(void *record, const dt_field *field, const char **items, int64_t count,
-                            dt_status code, dt_error *err)
+static dt_status value_set_list(void *record, const dt_field *field, const char **items,
+                                int64_t count, dt_status code, dt_error *err)
 {
-    dt_string_list *list = dt_value_place(record, field);
-    dt_status st = dt_value_check_count(field, count, code, err);
+    dt_string_list *list = value_place(record, field);
+    dt_status st = value_check_count(field, count, code, err);
 
     if (st != DT_OK)
         return st;
@@ -175,30 +248,30 @@ dt_status dt_field_set_text(void *record, const dt_field *field, const char *tex
             return refuse_text(field, text, DT_ERR_RECIPE, err);
         if (has_leading_zero(text))
             return refuse_leading_zero(field, text, err);
-        return dt_value_set_number(record, field, number, DT_ERR_RECIPE, err);
+        return value_set_number(record, field, number, DT_ERR_RECIPE, err);
     case DT_FIELD_DURATION:
         if (!dt_text_duration(&number, text))
             return refuse_text(field, text, DT_ERR_RECIPE, err);
         if (has_leading_zero(text))
             return refuse_leading_zero(field, text, err);
-        return dt_value_set_number(record, field, number, DT_ERR_RECIPE, err);
+        return value_set_number(record, field, number, DT_ERR_RECIPE, err);
     case DT_FIELD_BOOL:
-        return dt_value_set_bool(record, field, text, DT_ERR_RECIPE, err);
+        return value_set_bool(record, field, text, DT_ERR_RECIPE, err);
     case DT_FIELD_CHOICE:
-        return dt_value_set_choice(record, field, text, DT_ERR_RECIPE, err);
+        return value_set_choice(record, field, text, DT_ERR_RECIPE, err);
     case DT_FIELD_STRING:
     case DT_FIELD_STRINGS: /* handled by the reader */
     case DT_FIELD_MAPS:
         break;
     }
     DT_ASSERT(field->type == DT_FIELD_STRING);
-    return dt_value_set_string(record, field, text, DT_ERR_RECIPE, err);
+    return value_set_string(record, field, text, DT_ERR_RECIPE, err);
 }
 
 dt_status dt_field_set_list(void *record, const dt_field *field, const char **items, int64_t count,
                             dt_error *err)
 {
-    return dt_value_set_list(record, field, items, count, DT_ERR_RECIPE, err);
+    return value_set_list(record, field, items, count, DT_ERR_RECIPE, err);
 }
 
 static void set_default(void *record, const dt_field *field)
@@ -208,7 +281,7 @@ static void set_default(void *record, const dt_field *field)
     if (field->type == DT_FIELD_MAPS) {
         return; /* none */
     } else if (field->type == DT_FIELD_STRINGS) {
-        dt_string_list *list = dt_value_place(record, field);
+        dt_string_list *list = value_place(record, field);
 
         if (*text == NULL || strcmp(*text, "[]") == 0)
             return;
@@ -217,7 +290,7 @@ static void set_default(void *record, const dt_field *field)
     } else if (*text != NULL) {
         DT_ASSERT(dt_field_set_text(record, field, *text, NULL) == DT_OK);
     } else if (field->type == DT_FIELD_STRING) {
-        *(const char **)dt_value_place(record, field) = "";
+        *(const char **)value_place(record, field) = "";
     }
 }
 
@@ -243,10 +316,10 @@ void dt_field_new_items(dt_map_list *out, const dt_field *field, int64_t count, 
 dt_status dt_field_set_maps(void *record, const dt_field *field, const dt_map_list *maps,
                             dt_error *err)
 {
-    dt_status st = dt_value_check_count(field, maps->count, DT_ERR_RECIPE, err);
+    dt_status st = value_check_count(field, maps->count, DT_ERR_RECIPE, err);
 
     if (st == DT_OK)
-        *(dt_map_list *)dt_value_place(record, field) = *maps;
+        *(dt_map_list *)value_place(record, field) = *maps;
     return st;
 }
 
@@ -255,4 +328,189 @@ void dt_recipe_init(dt_recipe *recipe)
     memset(recipe, 0, sizeof(*recipe));
     for (size_t i = 0; i < dt_fields_count; i++)
         set_default(recipe, &dt_fields[i]);
+}
+
+/* --- JSON */
+
+static const char *json_kind(const json_t *value)
+{
+    switch (json_typeof(value)) {
+    case JSON_OBJECT:
+        return "an object";
+    case JSON_ARRAY:
+        return "an array";
+    case JSON_STRING:
+        return "text";
+    case JSON_INTEGER:
+    case JSON_REAL:
+        return "a number";
+    case JSON_TRUE:
+    case JSON_FALSE:
+        return "true or false";
+    case JSON_NULL:
+        break;
+    }
+    return "null";
+}
+
+/* Sets an integer. One that a double cannot represent exactly is outside of every range. */
+static dt_status set_int(void *record, const dt_field *field, int64_t value, dt_status code,
+                         dt_error *err)
+{
+    char shown[32];
+
+    if ((double)value >= field->low && (double)value <= field->high) {
+        *(int64_t *)value_place(record, field) = value;
+        return DT_OK;
+    }
+    snprintf(shown, sizeof(shown), "%lld", (long long)value);
+    return value_refuse(field, shown, code, err);
+}
+
+static dt_status set_json_list(void *record, const dt_field *field, const json_t *value,
+                               dt_arena *arena, dt_error *err)
+{
+    size_t count = json_array_size(value);
+    const char **items = dt_arena_alloc_array(arena, count + 1, sizeof(*items));
+
+    for (size_t i = 0; i < count; i++) {
+        const char *text = json_string_value(json_array_get(value, i));
+
+        if (text == NULL)
+            return value_refuse(field, "a list of other things", DT_ERR_CORRUPT, err);
+        items[i] = dt_arena_strdup(arena, text);
+    }
+    return value_set_list(record, field, items, (int64_t)count, DT_ERR_CORRUPT, err);
+}
+
+static dt_status set_json_item(void *item, const dt_field *field, const json_t *value,
+                               dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    if (!json_is_object(value))
+        return value_refuse(field, "a list of other things", DT_ERR_CORRUPT, err);
+    for (size_t i = 0; i < field->items->count; i++) {
+        const dt_field *of_item = &field->items->fields[i];
+        const json_t *given = json_object_get(value, of_item->path);
+
+        if (given != NULL)
+            DT_TRY(dt_field_set_json(item, of_item, given, arena, err));
+        else if (of_item->fallback == NULL)
+            DT_THROW(err, DT_ERR_CORRUPT, "'%s' is missing", of_item->path);
+    }
+out:
+    if (st != DT_OK)
+        dt_error_prefix(err, "'%s'", field->path);
+    return st;
+}
+
+static dt_status set_json_maps(void *record, const dt_field *field, const json_t *value,
+                               dt_arena *arena, dt_error *err)
+{
+    int64_t count = (int64_t)json_array_size(value);
+    dt_map_list maps;
+    dt_status st = value_check_count(field, count, DT_ERR_CORRUPT, err);
+
+    if (st != DT_OK)
+        return st;
+    dt_field_new_items(&maps, field, count, arena);
+    for (int64_t i = 0; i < count; i++)
+        DT_TRY(set_json_item(dt_field_item(field, &maps, i), field,
+                             json_array_get(value, (size_t)i), arena, err));
+    *(dt_map_list *)value_place(record, field) = maps;
+out:
+    return st;
+}
+
+dt_status dt_field_set_json(void *record, const dt_field *field, const json_t *value,
+                            dt_arena *arena, dt_error *err)
+{
+    const char *text;
+
+    switch (field->type) {
+    case DT_FIELD_INT:
+        if (json_is_integer(value))
+            return set_int(record, field, json_integer_value(value), DT_ERR_CORRUPT, err);
+        break;
+    case DT_FIELD_BOOL:
+        if (json_is_boolean(value))
+            return value_set_bool(record, field, json_is_true(value) ? "true" : "false",
+                                  DT_ERR_CORRUPT, err);
+        break;
+    case DT_FIELD_NUMBER:
+    case DT_FIELD_DURATION:
+        if (json_is_number(value))
+            return value_set_number(record, field, json_number_value(value), DT_ERR_CORRUPT, err);
+        break;
+    case DT_FIELD_CHOICE:
+        if (json_is_string(value))
+            return value_set_choice(record, field, json_string_value(value), DT_ERR_UNSUPPORTED,
+                                    err);
+        break;
+    case DT_FIELD_STRING:
+        if (!json_is_string(value))
+            break;
+        text = dt_arena_strdup(arena, json_string_value(value));
+        return value_set_string(record, field, text, DT_ERR_UNSUPPORTED, err);
+    case DT_FIELD_STRINGS:
+        if (json_is_array(value))
+            return set_json_list(record, field, value, arena, err);
+        break;
+    case DT_FIELD_MAPS:
+        if (json_is_array(value))
+            return set_json_maps(record, field, value, arena, err);
+        break;
+    }
+    return value_refuse(field, json_kind(value), DT_ERR_CORRUPT, err);
+}
+
+static const void *place_const(const void *record, const dt_field *field)
+{
+    return (const char *)record + field->offset;
+}
+
+static json_t *maps_to_json(const dt_map_list *maps, const dt_field *field)
+{
+    json_t *out = json_array();
+
+    for (int64_t i = 0; i < maps->count; i++) {
+        json_t *item = json_object();
+
+        for (size_t k = 0; k < field->items->count; k++)
+            json_object_set_new(
+                item, field->items->fields[k].path,
+                dt_field_to_json(dt_field_item(field, maps, i), &field->items->fields[k]));
+        json_array_append_new(out, item);
+    }
+    return out;
+}
+
+json_t *dt_field_to_json(const void *record, const dt_field *field)
+{
+    const void *at = place_const(record, field);
+    const dt_string_list *list = at;
+    json_t *array;
+
+    switch (field->type) {
+    case DT_FIELD_INT:
+        return json_integer(*(const int64_t *)at);
+    case DT_FIELD_BOOL:
+        return json_boolean(*(const bool *)at);
+    case DT_FIELD_NUMBER:
+    case DT_FIELD_DURATION:
+        return json_real(*(const double *)at);
+    case DT_FIELD_CHOICE:
+        return json_string(field->choices[*(const int *)at]);
+    case DT_FIELD_STRING:
+        return json_string(*(const char *const *)at);
+    case DT_FIELD_MAPS:
+        return maps_to_json(at, field);
+    case DT_FIELD_STRINGS:
+        break;
+    }
+    array = json_array();
+    for (int64_t i = 0; i < list->count; i++)
+        json_array_append_new(array, json_string(list->items[i]));
+    return array;
 }

@@ -1,4 +1,4 @@
-/* values: converts the value of a field from text or JSON into the recipe and back, by its row of the table.
+/* values: converts the value of a field from text or JSON into the recipe and back; parses times.
  *
  * Errors  messages name the field and what was expected ("'clip' is -1: expected 0 to 1000000")
  *         without the position, which the caller adds (dt_error_prefix). DT_ERR_RECIPE from text,
@@ -7,11 +7,23 @@
 #ifndef DT_RECIPES_FIELDS_VALUES_H
 #define DT_RECIPES_FIELDS_VALUES_H
 
-#include "recipes/fields/field_find.h"
+#include <stdbool.h>
+
+#include "recipes/fields/fields.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* durations: parses times. */
+
+/* Parses seconds, or "90s", "10m", "2h", "1d". */
+bool dt_text_duration(double *seconds, const char *text);
+
+/* `failure.launcher_lost`: 0 for "continue", the time of "stop_after 10m". False for anything else, and for a time
+ * above the maximum. */
+#define DT_LAUNCHER_LOST_MAX_SECONDS (3650 * 86400.0)
+bool dt_launcher_lost_seconds(double *seconds, const char *text);
 
 bool dt_field_has_choice(const dt_field *field, const char *text);
 
@@ -45,4 +57,5 @@ json_t *dt_field_to_json(const void *record, const dt_field *field);
 #ifdef __cplusplus
 }
 #endif
+
 #endif

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/crc32c.h"
+#include "base/file.h"
 
 #define FRAME_BYTES 16 /* length and two checksums of a record */
 

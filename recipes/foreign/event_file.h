@@ -1,6 +1,6 @@
 /* event_file: reads the records of TensorBoard's event files.
  *
- * Format     records: uint64 length, masked CRC-32C of it (base/crc32c.h), an Event (protocol buffer), masked CRC-32C of it.
+ * Format     records: uint64 length, masked CRC-32C of it (base/file.h), an Event (protocol buffer), masked CRC-32C of it.
  *            Event: wall_time (1) double, step (2) varint, summary (5); summary: value (1)*; value: tag (1), simple_value
  *            (2) float, tensor (8) of dtype (1) float or double with one value, in float_val (5), double_val (6) or
  *            tensor_content (4)

@@ -1,3 +1,4 @@
+/* huggingface: reads a model from config.json, and writes a recipe's model as config.json. */
 #include "recipes/foreign/huggingface.h"
 
 #include <stdio.h>
@@ -5,7 +6,18 @@
 #include <string.h>
 
 #include "recipes/fields/values.h"
-#include "recipes/foreign/huggingface_int.h"
+
+/* --- keys of a family's table; a key "map.key" is in a nested object */
+
+#define DT_HUGGINGFACE_NAME_SIZE 64
+
+/* Names of the object with the fields of rotary positions. */
+#define DT_HUGGINGFACE_ROPE     "rope_scaling"    /* as in the families' tables */
+#define DT_HUGGINGFACE_ROPE_NEW "rope_parameters" /* since version 5 of transformers */
+
+/* Returns "map" for "map.key", and "key" for "key". room: DT_HUGGINGFACE_NAME_SIZE. */
+
+/* --- reading */
 
 typedef struct reading {
     dt_huggingface_model *out;
@@ -14,7 +26,8 @@ typedef struct reading {
     dt_arena *arena;
 } reading;
 
-bool dt_huggingface_ends(const dt_published_key *key)
+/* Returns whether the row ends a table. */
+static bool huggingface_ends(const dt_published_key *key)
 {
     return key->key == NULL && key->path == NULL;
 }
@@ -39,40 +52,41 @@ static bool is_called(const dt_published_key *key, const char *name)
 
 static const dt_published_key *find_key(const dt_published_key *keys, const char *name)
 {
-    for (; !dt_huggingface_ends(keys); keys++)
+    for (; !huggingface_ends(keys); keys++)
         if (is_called(keys, name))
             return keys;
     return NULL;
 }
 
-const char *dt_huggingface_map_of(char *room, const char *key)
+static const char *huggingface_map_of(char *room, const char *key)
 {
     snprintf(room, DT_HUGGINGFACE_NAME_SIZE, "%.*s", (int)strcspn(key, "."), key);
     return room;
 }
 
-const json_t *dt_huggingface_json_at(const json_t *object, const char *key)
+static const json_t *huggingface_json_at(const json_t *object, const char *key)
 {
     const char *dot = strchr(key, '.');
     char map[DT_HUGGINGFACE_NAME_SIZE];
 
-    object = json_object_get(object, dt_huggingface_map_of(map, key));
+    object = json_object_get(object, huggingface_map_of(map, key));
     return dot != NULL ? json_object_get(object, dot + 1) : object;
 }
 
 /* Returns the file's value of a key, under any of its names; NULL if missing or null. */
 static const json_t *value_of(const json_t *config, const dt_published_key *key)
 {
-    const json_t *value = key->key != NULL ? dt_huggingface_json_at(config, key->key) : NULL;
+    const json_t *value = key->key != NULL ? huggingface_json_at(config, key->key) : NULL;
 
     for (int i = 0; i < DT_PUBLISHED_ALSO && key->also[i] != NULL; i++)
         if (value == NULL || json_is_null(value))
-            value = dt_huggingface_json_at(config, key->also[i]);
+            value = huggingface_json_at(config, key->also[i]);
     return json_is_null(value) ? NULL : value;
 }
 
-const dt_published_key *dt_huggingface_kind_key(const dt_published_key *keys,
-                                                const dt_published_key *key)
+/* Returns the key with the kind of the object that contains this key: the object's first key. */
+static const dt_published_key *huggingface_kind_key(const dt_published_key *keys,
+                                                    const dt_published_key *key)
 {
     size_t length = strcspn(key->key, ".") + 1;
 
@@ -81,7 +95,8 @@ const dt_published_key *dt_huggingface_kind_key(const dt_published_key *keys,
     return keys;
 }
 
-bool dt_huggingface_has_word(const char *words, const char *word)
+/* Returns whether the word is in a list of words separated by spaces. */
+static bool huggingface_has_word(const char *words, const char *word)
 {
     size_t length = strlen(word), each;
 
@@ -174,8 +189,9 @@ static const char *shortest(double value, dt_arena *arena)
     return dt_arena_strdup(arena, text);
 }
 
-const char *dt_huggingface_text_of(const json_t *value, const dt_published_key *key,
-                                   dt_arena *arena)
+/* Returns the value as text of a recipe; NULL: not possible. */
+static const char *huggingface_text_of(const json_t *value, const dt_published_key *key,
+                                       dt_arena *arena)
 {
     const char *word = json_string_value(value);
 
@@ -217,10 +233,10 @@ static bool applies(const reading *in, const dt_published_key *key)
 
     if (key->when == NULL)
         return true;
-    kind = dt_huggingface_kind_key(in->out->family->keys, key);
+    kind = huggingface_kind_key(in->out->family->keys, key);
     for (size_t i = 0; i < in->out->count; i++)
         if (strcmp(in->out->values[i].path, kind->path) == 0)
-            return dt_huggingface_has_word(key->when, in->out->values[i].text);
+            return huggingface_has_word(key->when, in->out->values[i].text);
     return false;
 }
 
@@ -232,7 +248,7 @@ static dt_status take_field(reading *in, const dt_published_key *key, dt_error *
     dt_status st = DT_OK;
 
     if (value != NULL) {
-        text = dt_huggingface_text_of(value, key, in->arena);
+        text = huggingface_text_of(value, key, in->arena);
         if (text == NULL)
             return DT_FAIL(err, DT_ERR_RECIPE, "'%s': '%s' is %s, which dtrun does not support",
                            in->where, key->key, shown(room, sizeof(room), value));
@@ -270,7 +286,7 @@ static bool is_map(const dt_published *family, const char *name)
 {
     size_t length = strlen(name);
 
-    for (const dt_published_key *key = family->keys; !dt_huggingface_ends(key); key++) {
+    for (const dt_published_key *key = family->keys; !huggingface_ends(key); key++) {
         if (key->key != NULL && strncmp(key->key, name, length) == 0 && key->key[length] == '.')
             return true;
         for (int i = 0; i < DT_PUBLISHED_ALSO && key->also[i] != NULL; i++)
@@ -345,7 +361,7 @@ dt_status dt_huggingface_read(dt_huggingface_model *out, const json_t *config, c
     if (is_map(out->family, DT_HUGGINGFACE_ROPE))
         unify_rope(unified);
     out->kind = dt_architecture_find(kind)->name;
-    for (const dt_published_key *key = out->family->keys; !dt_huggingface_ends(key); key++) {
+    for (const dt_published_key *key = out->family->keys; !huggingface_ends(key); key++) {
         if (key->path != NULL && !key->least && applies(&in, key))
             DT_TRY(take_field(&in, key, err));
         if (key->needed && json_object_get(config, key->key) == NULL)
@@ -357,5 +373,221 @@ dt_status dt_huggingface_read(dt_huggingface_model *out, const json_t *config, c
     DT_TRY(check_others(&in, err));
 out:
     json_decref(unified);
+    return st;
+}
+
+/* --- writing */
+
+static json_t *field_json(const dt_recipe *recipe, const char *path)
+{
+    return dt_field_to_json(recipe, dt_field_find(path));
+}
+
+/* Adds the recipe's value as a text of the table. */
+static void add_text(dt_strbuf *out, const json_t *value)
+{
+    if (json_is_string(value))
+        dt_strbuf_add_str(out, json_string_value(value));
+    else
+        dt_json_write(out, value);
+}
+
+/* Returns whether the recipe has the family's fixed value of a field. */
+static bool is_so(const dt_recipe *recipe, const dt_published_key *key)
+{
+    json_t *value = field_json(recipe, key->path);
+    dt_strbuf text;
+    bool same;
+
+    dt_strbuf_init(&text);
+    add_text(&text, value);
+    same = strcmp(text.data, key->absent) == 0;
+    dt_strbuf_release(&text);
+    json_decref(value);
+    return same;
+}
+
+dt_status dt_huggingface_family(const dt_published **out, const dt_recipe *recipe, dt_error *err)
+{
+    const dt_published *family = dt_architecture_find(recipe->model.kind)->published;
+    const char *differs = NULL;
+
+    for (; family != NULL && family->model_type != NULL; family++) {
+        const dt_published_key *key = family->keys;
+
+        while (!huggingface_ends(key) && (key->key != NULL || is_so(recipe, key)))
+            key++;
+        *out = family;
+        if (huggingface_ends(key))
+            return DT_OK;
+        differs = key->path;
+    }
+    if (differs == NULL)
+        return DT_FAIL(err, DT_ERR_RECIPE,
+                       "a model of kind '%s' cannot be represented in Hugging Face's transformers",
+                       dt_architecture_find(recipe->model.kind)->name);
+    return DT_FAIL(err, DT_ERR_RECIPE,
+                   "a model with this '%s' cannot be represented in Hugging Face's transformers",
+                   differs);
+}
+
+static dt_status value_out(json_t **out, const dt_recipe *recipe, const dt_published_key *key,
+                           int64_t vocab, dt_error *err)
+{
+    const char *word;
+
+    if (strcmp(key->path, "model.vocab") == 0) {
+        *out = json_integer(vocab);
+        return DT_OK;
+    }
+    *out = field_json(recipe, key->path);
+    if (key->words == NULL)
+        return DT_OK;
+    word = json_string_value(*out);
+    for (const dt_published_word *pair = key->words; pair->theirs != NULL; pair++)
+        if (word != NULL && strcmp(pair->ours, word) == 0) {
+            json_decref(*out);
+            *out = json_string(pair->theirs);
+            return DT_OK;
+        }
+    return DT_FAIL(err, DT_ERR_RECIPE, "Hugging Face's transformers have no '%s' %s", key->path,
+                   word != NULL ? word : "");
+}
+
+/* Keeps the spelling of the original config.json if both mean the same, such as gelu_pytorch_tanh. */
+static bool means_the_same(const json_t *before, const json_t *now, const dt_published_key *key,
+                           dt_arena *arena)
+{
+    const char *a = before != NULL ? huggingface_text_of(before, key, arena) : NULL;
+    const char *b = huggingface_text_of(now, key, arena);
+
+    return a != NULL && b != NULL && strcmp(a, b) == 0;
+}
+
+static void put(json_t *out, const char *name, json_t *value)
+{
+    const char *dot = strchr(name, '.');
+    char room[DT_HUGGINGFACE_NAME_SIZE];
+    json_t *map;
+
+    if (dot == NULL) {
+        json_object_set(out, name, value);
+        return;
+    }
+    map = json_object_get(out, huggingface_map_of(room, name));
+    if (!json_is_object(map)) {
+        map = json_object();
+        json_object_set_new(out, room, map);
+    }
+    json_object_set(map, dot + 1, value);
+}
+
+/* Removes objects that contain keys; they are written again, since other spellings would repeat values or
+ * override them. */
+static void drop_maps(json_t *out, const dt_published *family)
+{
+    char room[DT_HUGGINGFACE_NAME_SIZE];
+
+    for (const dt_published_key *key = family->keys; !huggingface_ends(key); key++) {
+        if (key->key != NULL && strchr(key->key, '.') != NULL)
+            (void)json_object_del(out, huggingface_map_of(room, key->key));
+        for (int i = 0; i < DT_PUBLISHED_ALSO && key->also[i] != NULL; i++)
+            (void)json_object_del(out, huggingface_map_of(room, key->also[i]));
+    }
+    (void)json_object_del(out, DT_HUGGINGFACE_ROPE_NEW);
+}
+
+/* Returns whether a key can be left out with the same meaning: 0 for a derived value, or an object of the
+ * default kind. */
+static bool is_left_out(const dt_published *family, const dt_published_key *key,
+                        const dt_recipe *recipe)
+{
+    const dt_published_key *kind;
+    json_t *value;
+    dt_strbuf text;
+    bool out;
+
+    if (strchr(key->key, '.') == NULL)
+        return key->absent != NULL && strcmp(key->absent, "0") == 0 && is_so(recipe, key);
+    kind = huggingface_kind_key(family->keys, key);
+    if (key == kind)
+        return is_so(recipe, key);
+    dt_strbuf_init(&text);
+    value = field_json(recipe, kind->path);
+    add_text(&text, value);
+    out = key->when != NULL && !huggingface_has_word(key->when, text.data);
+    dt_strbuf_release(&text);
+    json_decref(value);
+    return out;
+}
+
+static dt_status put_field(json_t *out, const dt_published *family, const dt_published_key *key,
+                           const dt_recipe *recipe, int64_t vocab, dt_arena *arena, dt_error *err)
+{
+    const json_t *before = huggingface_json_at(out, key->key);
+    json_t *value = NULL;
+    dt_status st = DT_OK;
+
+    if (is_left_out(family, key, recipe))
+        return DT_OK;
+    DT_TRY(value_out(&value, recipe, key, vocab, err));
+    if (!(key->least && json_number_value(before) > json_number_value(value)) &&
+        !means_the_same(before, value, key, arena))
+        put(out, key->key, value);
+out:
+    json_decref(value);
+    return st;
+}
+
+static dt_status put_fields(json_t *out, const dt_published *family, const dt_recipe *recipe,
+                            int64_t vocab, dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    drop_maps(out, family);
+    for (const dt_published_key *key = family->keys; !huggingface_ends(key); key++) {
+        if (key->key != NULL && key->path != NULL)
+            DT_TRY(put_field(out, family, key, recipe, vocab, arena, err));
+        else if (key->key != NULL && key->must != NULL && !key->each)
+            json_object_set_new(out, key->key, json_loads(key->must, JSON_DECODE_ANY, NULL));
+    }
+out:
+    return st;
+}
+
+/* The tokenizer defines tokens that begin and end a text; the defaults of the class may not be in this
+ * vocabulary. */
+static void put_tokens(json_t *out, int64_t vocab)
+{
+    static const char *const names[] = {"bos_token_id", "eos_token_id"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const json_t *id = json_object_get(out, names[i]);
+
+        if (id == NULL || (json_is_integer(id) && json_integer_value(id) >= vocab))
+            json_object_set_new(out, names[i], json_null());
+    }
+}
+
+dt_status dt_huggingface_write(json_t **out, const dt_recipe *recipe, int64_t vocab,
+                               const json_t *like, dt_error *err)
+{
+    const dt_published *family;
+    json_t *config = NULL;
+    dt_arena arena;
+    dt_status st = DT_OK;
+
+    *out = NULL;
+    dt_arena_init(&arena, 0);
+    DT_TRY(dt_huggingface_family(&family, recipe, err));
+    config = like != NULL ? json_deep_copy(like) : json_object();
+    json_object_set_new(config, "architectures", json_pack("[s]", family->architecture));
+    json_object_set_new(config, "model_type", json_string(family->model_type));
+    DT_TRY(put_fields(config, family, recipe, vocab, &arena, err));
+    put_tokens(config, vocab);
+    *out = json_incref(config);
+out:
+    json_decref(config);
+    dt_arena_release(&arena);
     return st;
 }

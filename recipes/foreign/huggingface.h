@@ -7,8 +7,8 @@
 #ifndef DT_RECIPES_FOREIGN_HUGGINGFACE_H
 #define DT_RECIPES_FOREIGN_HUGGINGFACE_H
 
-#include "base/arena.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "recipes/architecture/architecture.h"
 #include "recipes/architecture/published.h"
 

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
-#include "recipes/architecture/weights_bin.h"
+#include "recipes/architecture/published.h"
 #include "recipes/foreign/huggingface.h"
 
 #define CHECKPOINT_INDEX  "index.json"

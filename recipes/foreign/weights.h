@@ -5,7 +5,7 @@
  *                                      model.safetensors.index.json names
  *   FILE.safetensors                  this file, and config.json in its folder
  *   DIR with index.json, `complete`   a checkpoint of dtrun
- *   FILE.bin                          a model of llm.c or llama2.c (recipes/architecture/weights_bin.h)
+ *   FILE.bin                          a model of llm.c or llama2.c (recipes/architecture/published.h)
  *
  * "run:NAME@best" is a checkpoint of a run, which a callback finds in the history (dt_weights_of_run).
  * Errors  DT_ERR_RECIPE naming the file: missing, a Git LFS pointer, or named by an index but missing
@@ -13,8 +13,8 @@
 #ifndef DT_RECIPES_FOREIGN_WEIGHTS_H
 #define DT_RECIPES_FOREIGN_WEIGHTS_H
 
-#include "base/arena.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "recipes/fields/recipe.h"
 
 #ifdef __cplusplus

@@ -27,14 +27,14 @@
  *    "recipe": { ... the resolved recipe, the names of recipes/fields/fields.c ... }}
  *
  * A bundled engine gets the plan of the runner that brought it, but a supervisor may resume a plan that
- * another build wrote: recipes/fields/version.h says which plans are refused. The engine finds its own rank in
+ * another build wrote: recipes/fields/fields.h says which plans are refused. The engine finds its own rank in
  * its environment (RANK).
  */
 #ifndef DT_RECIPES_PLAN_PLAN_H
 #define DT_RECIPES_PLAN_PLAN_H
 
-#include "base/arena.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "recipes/cost/memory.h"
 #include "recipes/fields/recipe.h"
 #include "recipes/foreign/weights.h"
@@ -61,7 +61,7 @@ typedef struct dt_plan_part {
     int64_t weight;       /* estimated work, in any unit; at least 1 */
 } dt_plan_part;
 
-/* The work of generate and score: one result for each line of a file. engine/task/share.h assigns its parts to
+/* The work of generate and score: one result for each line of a file. engine/task/task.h assigns its parts to
  * ranks. */
 typedef struct dt_plan_task {
     const char *run;          /* run whose checkpoint is used */

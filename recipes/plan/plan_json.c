@@ -3,9 +3,205 @@
 #include <string.h>
 
 #include "recipes/fields/fields.h"
-#include "recipes/fields/task_fields.h"
-#include "recipes/fields/version.h"
 #include "recipes/plan/plan_int.h"
+
+/* --- single keys */
+
+/* plan_json.c. DT_ERR_CORRUPT: the object has a key that is not in the NULL-terminated list. `map`: "" or "ranks". */
+static dt_status plan_check_keys(const json_t *object, const char *const *known, const char *map,
+                                 dt_error *err)
+{
+    dt_status st = DT_OK;
+    json_t *borrowed = (json_t *)object; /* json_object_foreach reads only */
+    const char *key;
+    json_t *value;
+    dt_strbuf path;
+
+    dt_strbuf_init(&path);
+    if (!json_is_object(object))
+        DT_THROW(err, DT_ERR_CORRUPT, "plan%s%s: expected an object", map[0] != '\0' ? ": " : "",
+                 map);
+    json_object_foreach(borrowed, key, value) {
+        size_t i = 0;
+
+        while (known[i] != NULL && strcmp(known[i], key) != 0)
+            i++;
+        if (known[i] != NULL)
+            continue;
+        dt_strbuf_reset(&path);
+        dt_strbuf_add_fmt(&path, "%s%s%s", map, map[0] != '\0' ? "." : "", key);
+        DT_TRY(dt_version_unknown_key(path.data, "plan", err));
+    }
+out:
+    dt_strbuf_release(&path);
+    return st;
+}
+
+static dt_status plan_get_int(int64_t *out, const json_t *object, const char *key, int64_t low,
+                              int64_t high, const char *where, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_json_get_int(out, object, key, where, err));
+    if (*out < low || *out > high)
+        DT_THROW(err, DT_ERR_CORRUPT, "%s: '%s' is %lld: expected %lld to %lld", where, key,
+                 (long long)*out, (long long)low, (long long)high);
+out:
+    return st;
+}
+
+/* Copies the string into the arena; `empty` allows "". */
+static dt_status plan_get_string(const char **out, const json_t *object, const char *key,
+                                 bool empty, const char *where, dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+    const char *text;
+
+    DT_TRY(dt_json_get_string(&text, object, key, where, err));
+    if (text[0] == '\0' && !empty)
+        DT_THROW(err, DT_ERR_CORRUPT, "%s: '%s' is empty", where, key);
+    *out = dt_arena_strdup(arena, text);
+out:
+    return st;
+}
+
+/* The same for an absolute path. */
+static dt_status plan_get_path(const char **out, const json_t *object, const char *key, bool empty,
+                               dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(plan_get_string(out, object, key, empty, "plan", arena, err));
+    if ((*out)[0] != '\0' && (*out)[0] != '/')
+        DT_THROW(err, DT_ERR_CORRUPT, "plan: '%s' is not an absolute path", key);
+out:
+    return st;
+}
+
+/* --- the task */
+
+#define LINES_MAX  ((int64_t)1 << 40)
+#define PARTS_MAX  ((int64_t)1 << 20)
+#define WEIGHT_MAX ((int64_t)1 << 42) /* the sum over all parts fits into an int64_t */
+#define WHERE      "plan: task"
+
+/* plan_json.c. New reference. */
+static json_t *plan_task_to_json(const dt_plan_task *task)
+{
+    json_t *arguments = json_array(), *done = json_array(), *parts = json_array();
+
+    for (int64_t i = 0; i < task->arguments.count; i++)
+        json_array_append_new(arguments, json_string(task->arguments.items[i]));
+    for (int64_t i = 0; i < task->part_count; i++)
+        json_array_append_new(parts, json_pack("[I, I]", (json_int_t)task->parts[i].lines,
+                                               (json_int_t)task->parts[i].weight));
+    for (int64_t i = 0; i < task->done_count; i++)
+        json_array_append_new(done, json_pack("[I, I]", (json_int_t)task->done[2 * i],
+                                              (json_int_t)task->done[2 * i + 1]));
+    return json_pack("{s:s, s:s, s:s, s:s, s:b, s:o, s:o, s:o}", "run", task->run, "input",
+                     task->input, "target", task->target, "output", task->output, "replace",
+                     (int)task->replace, "parts", parts, "arguments", arguments, "done", done);
+}
+
+static dt_status read_arguments(dt_plan_task *out, const json_t *task, dt_arena *arena,
+                                dt_error *err)
+{
+    dt_status st = DT_OK;
+    const char **items;
+    json_t *list;
+
+    DT_TRY(dt_json_get_array(&list, task, "arguments", WHERE, err));
+    out->arguments.count = (int64_t)json_array_size(list);
+    items = dt_arena_alloc_array(arena, (size_t)(out->arguments.count + 1), sizeof(*items));
+    for (int64_t i = 0; i < out->arguments.count; i++) {
+        const char *text = json_string_value(json_array_get(list, (size_t)i));
+
+        if (text == NULL)
+            DT_THROW(err, DT_ERR_CORRUPT, WHERE ": an argument is not text");
+        items[i] = dt_arena_strdup(arena, text);
+    }
+    out->arguments.items = items;
+out:
+    return st;
+}
+
+static dt_status read_parts(dt_plan_task *out, const json_t *task, dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+    json_t *list;
+
+    DT_TRY(dt_json_get_array(&list, task, "parts", WHERE, err));
+    out->part_count = (int64_t)json_array_size(list);
+    if (out->part_count < 1 || out->part_count > PARTS_MAX)
+        DT_THROW(err, DT_ERR_CORRUPT, WHERE ": %lld parts", (long long)out->part_count);
+    out->parts = dt_arena_alloc_array(arena, (size_t)out->part_count, sizeof(*out->parts));
+    for (int64_t i = 0; i < out->part_count; i++) {
+        const json_t *pair = json_array_get(list, (size_t)i);
+        dt_plan_part *part = &out->parts[i];
+
+        *part = (dt_plan_part){out->lines, json_integer_value(json_array_get(pair, 0)),
+                               json_integer_value(json_array_get(pair, 1))};
+        if (json_array_size(pair) != 2 || part->lines < 1 || part->lines > LINES_MAX - out->lines ||
+            part->weight < 1 || part->weight > WEIGHT_MAX)
+            DT_THROW(err, DT_ERR_CORRUPT, WHERE ": part %lld: expected [lines, weight]",
+                     (long long)i);
+        out->lines += part->lines;
+    }
+out:
+    return st;
+}
+
+static dt_status read_done(dt_plan_task *out, const json_t *task, dt_arena *arena, dt_error *err)
+{
+    int64_t before = 0;
+    dt_status st = DT_OK;
+    json_t *list;
+
+    DT_TRY(dt_json_get_array(&list, task, "done", WHERE, err));
+    out->done_count = (int64_t)json_array_size(list);
+    out->done = dt_arena_alloc_array(arena, (size_t)(2 * out->done_count + 1), sizeof(*out->done));
+    for (int64_t i = 0; i < out->done_count; i++) {
+        const json_t *pair = json_array_get(list, (size_t)i);
+        const json_t *first = json_array_get(pair, 0), *end = json_array_get(pair, 1);
+        int64_t *at = &out->done[2 * i];
+
+        at[0] = json_integer_value(first);
+        at[1] = json_integer_value(end);
+        if (json_array_size(pair) != 2 || !json_is_integer(first) || !json_is_integer(end) ||
+            at[0] < before || at[1] <= at[0] || at[1] > out->part_count)
+            DT_THROW(err, DT_ERR_CORRUPT,
+                     WHERE ": 'done': expected an ascending list of [first, end]");
+        before = at[1];
+    }
+out:
+    return st;
+}
+
+/* Reads the task of the plan `json`. DT_ERR_CORRUPT. */
+static dt_status plan_task_from_json(dt_plan_task *out, const json_t *json, dt_arena *arena,
+                                     dt_error *err)
+{
+    static const char *const known[] = {"run",   "input",     "target", "output", "replace",
+                                        "parts", "arguments", "done",   NULL};
+    dt_status st = DT_OK;
+    json_t *task;
+
+    memset(out, 0, sizeof(*out));
+    DT_TRY(dt_json_get_object(&task, json, "task", "plan", err));
+    DT_TRY(plan_check_keys(task, known, "task", err));
+    DT_TRY(plan_get_string(&out->run, task, "run", false, WHERE, arena, err));
+    DT_TRY(plan_get_path(&out->input, task, "input", false, arena, err));
+    DT_TRY(plan_get_path(&out->target, task, "target", true, arena, err));
+    DT_TRY(plan_get_path(&out->output, task, "output", false, arena, err));
+    DT_TRY(dt_json_get_bool(&out->replace, task, "replace", WHERE, err));
+    DT_TRY(read_parts(out, task, arena, err));
+    DT_TRY(read_arguments(out, task, arena, err));
+    DT_TRY(read_done(out, task, arena, err));
+out:
+    return st;
+}
+
+/* --- the plan */
 
 #define PLAN_BYTES_MAX ((size_t)16 << 20)
 #define WORLD_SIZE_MAX ((int64_t)1 << 20)
@@ -55,7 +251,7 @@ json_t *dt_plan_to_json(const dt_plan *plan)
     if (plan->weights.kind != DT_WEIGHTS_NONE)
         json_object_set_new(out, "weights", weights_to_json(&plan->weights));
     if (dt_task_has_lines(plan->recipe.task))
-        json_object_set_new(out, "task", dt_plan_task_to_json(&plan->task));
+        json_object_set_new(out, "task", plan_task_to_json(&plan->task));
     if (plan->program_checkpoint != NULL && plan->program_checkpoint[0] != '\0')
         json_object_set_new(out, "continues",
                             json_pack("{s:s, s:I}", "checkpoint", plan->program_checkpoint, "step",
@@ -88,9 +284,9 @@ static dt_status read_weights(dt_plan *out, const json_t *json, dt_arena *arena,
     const char **items = NULL;
 
     DT_TRY(dt_json_get_object(&weights, json, "weights", "plan", err));
-    DT_TRY(dt_plan_check_keys(weights, known, "weights", err));
+    DT_TRY(plan_check_keys(weights, known, "weights", err));
     DT_TRY(read_weights_kind(&out->weights.kind, weights, err));
-    DT_TRY(dt_plan_get_path(&out->weights.description, weights, "description", false, arena, err));
+    DT_TRY(plan_get_path(&out->weights.description, weights, "description", false, arena, err));
     DT_TRY(dt_json_get_array(&files, weights, "files", "plan: weights", err));
     if (json_array_size(files) < 1)
         DT_THROW(err, DT_ERR_CORRUPT, "plan: weights: 'files' is empty");
@@ -122,9 +318,9 @@ static dt_status read_nodes(dt_plan *out, const json_t *json, dt_arena *arena, d
     for (int64_t i = 0; i < out->node_count; i++) {
         const json_t *node = json_array_get(nodes, (size_t)i);
 
-        DT_TRY(dt_plan_check_keys(node, known, "nodes", err));
-        DT_TRY(dt_plan_get_string(&out->node_names[i], node, "name", false, "plan: nodes", arena,
-                                  err));
+        DT_TRY(plan_check_keys(node, known, "nodes", err));
+        DT_TRY(
+            plan_get_string(&out->node_names[i], node, "name", false, "plan: nodes", arena, err));
     }
 out:
     return st;
@@ -140,17 +336,16 @@ static dt_status read_rank(dt_plan *out, const json_t *plan, const json_t *json,
     dt_plan_rank *rank;
     int64_t index;
 
-    DT_TRY(dt_plan_check_keys(json, known, "ranks", err));
-    DT_TRY(dt_plan_get_int(&index, json, "rank", 0, out->world_size - 1, where, err));
+    DT_TRY(plan_check_keys(json, known, "ranks", err));
+    DT_TRY(plan_get_int(&index, json, "rank", 0, out->world_size - 1, where, err));
     rank = &out->ranks[index];
     if (rank->device != NULL)
         DT_THROW(err, DT_ERR_CORRUPT, "%s: rank %lld is listed twice", where, (long long)index);
-    DT_TRY(dt_plan_get_int(&rank->node, json, "node", 0, out->node_count - 1, where, err));
-    DT_TRY(
-        dt_plan_get_int(&rank->local_rank, json, "local_rank", 0, out->world_size - 1, where, err));
-    DT_TRY(dt_plan_get_int(&rank->replicas, json, "replicas", 1, DEVICES_MAX, where, err));
-    DT_TRY(dt_plan_get_int(&rank->threads, json, "threads", 1, THREADS_MAX, where, err));
-    DT_TRY(dt_plan_get_string(&rank->device, json, "device", false, where, arena, err));
+    DT_TRY(plan_get_int(&rank->node, json, "node", 0, out->node_count - 1, where, err));
+    DT_TRY(plan_get_int(&rank->local_rank, json, "local_rank", 0, out->world_size - 1, where, err));
+    DT_TRY(plan_get_int(&rank->replicas, json, "replicas", 1, DEVICES_MAX, where, err));
+    DT_TRY(plan_get_int(&rank->threads, json, "threads", 1, THREADS_MAX, where, err));
+    DT_TRY(plan_get_string(&rank->device, json, "device", false, where, arena, err));
 out:
     return st;
 }
@@ -176,7 +371,7 @@ static dt_status read_ranks(dt_plan *out, const json_t *json, dt_arena *arena, d
     dt_status st = DT_OK;
     json_t *ranks;
 
-    DT_TRY(dt_plan_get_int(&out->world_size, json, "world_size", 1, WORLD_SIZE_MAX, "plan", err));
+    DT_TRY(plan_get_int(&out->world_size, json, "world_size", 1, WORLD_SIZE_MAX, "plan", err));
     DT_TRY(dt_json_get_array(&ranks, json, "ranks", "plan", err));
     if ((int64_t)json_array_size(ranks) != out->world_size)
         DT_THROW(err, DT_ERR_CORRUPT, "plan: 'ranks' has %zu entries, 'world_size' is %lld",
@@ -200,9 +395,9 @@ static dt_status read_continues(dt_plan *out, const json_t *json, dt_arena *aren
         return DT_OK;
     if (!json_is_object(continues))
         DT_THROW(err, DT_ERR_CORRUPT, "plan: 'continues': expected an object");
-    DT_TRY(dt_plan_check_keys(continues, known, "continues", err));
-    DT_TRY(dt_plan_get_path(&out->program_checkpoint, continues, "checkpoint", false, arena, err));
-    DT_TRY(dt_plan_get_int(&out->program_step, continues, "step", 0, INT64_MAX, "continues", err));
+    DT_TRY(plan_check_keys(continues, known, "continues", err));
+    DT_TRY(plan_get_path(&out->program_checkpoint, continues, "checkpoint", false, arena, err));
+    DT_TRY(plan_get_int(&out->program_step, continues, "step", 0, INT64_MAX, "continues", err));
 out:
     return st;
 }
@@ -220,22 +415,22 @@ dt_status dt_plan_from_json(dt_plan *out, const json_t *json, dt_arena *arena, d
     if (!json_is_object(json))
         DT_THROW(err, DT_ERR_CORRUPT, "plan: expected an object");
     DT_TRY(dt_version_check(json, "plan", DT_PLAN_VERSION, "plan", err));
-    DT_TRY(dt_plan_check_keys(json, known, "", err));
-    DT_TRY(dt_plan_get_string(&out->run, json, "run", false, "plan", arena, err));
-    DT_TRY(dt_plan_get_int(&out->attempt, json, "attempt", 1, INT32_MAX, "plan", err));
-    DT_TRY(dt_plan_get_path(&out->directory, json, "directory", false, arena, err));
+    DT_TRY(plan_check_keys(json, known, "", err));
+    DT_TRY(plan_get_string(&out->run, json, "run", false, "plan", arena, err));
+    DT_TRY(plan_get_int(&out->attempt, json, "attempt", 1, INT32_MAX, "plan", err));
+    DT_TRY(plan_get_path(&out->directory, json, "directory", false, arena, err));
     DT_TRY(dt_json_get_bool(&out->shared, json, "shared", "plan", err));
-    DT_TRY(dt_plan_get_path(&out->resume_from, json, "resume_from", true, arena, err));
+    DT_TRY(plan_get_path(&out->resume_from, json, "resume_from", true, arena, err));
     if (json_object_get(json, "new_data") != NULL)
         DT_TRY(dt_json_get_bool(&out->new_data, json, "new_data", "plan", err));
     if (json_object_get(json, "new_model") != NULL)
         DT_TRY(dt_json_get_bool(&out->new_model, json, "new_model", "plan", err));
     out->tree = "";
     if (json_object_get(json, "tree") != NULL)
-        DT_TRY(dt_plan_get_string(&out->tree, json, "tree", false, "plan", arena, err));
+        DT_TRY(plan_get_string(&out->tree, json, "tree", false, "plan", arena, err));
     out->git_commit = "";
     if (json_object_get(json, "git_commit") != NULL)
-        DT_TRY(dt_plan_get_string(&out->git_commit, json, "git_commit", false, "plan", arena, err));
+        DT_TRY(plan_get_string(&out->git_commit, json, "git_commit", false, "plan", arena, err));
     if (json_object_get(json, "weights") != NULL)
         DT_TRY(read_weights(out, json, arena, err));
     DT_TRY(read_nodes(out, json, arena, err));
@@ -243,7 +438,7 @@ dt_status dt_plan_from_json(dt_plan *out, const json_t *json, dt_arena *arena, d
     DT_TRY(dt_json_get_object(&recipe, json, "recipe", "plan", err));
     DT_TRY(dt_recipe_from_json(&out->recipe, recipe, arena, err));
     if (dt_task_has_lines(out->recipe.task))
-        DT_TRY(dt_plan_task_from_json(&out->task, json, arena, err));
+        DT_TRY(plan_task_from_json(&out->task, json, arena, err));
     DT_TRY(read_continues(out, json, arena, err));
 out:
     return st;

@@ -1,4 +1,4 @@
-#include "recipes/read/layers.h"
+#include "recipes/read/reading.h"
 
 #include <limits.h>
 #include <math.h>
@@ -7,10 +7,8 @@
 
 #include "recipes/fields/presets.h"
 #include "recipes/fields/values.h"
-#include "recipes/read/paths.h"
-#include "recipes/read/references.h"
-#include "recipes/read/sweep.h"
-#include "recipes/read/tree_int.h"
+#include "recipes/read/read_int.h"
+#include "recipes/read/reader.h"
 
 enum { DEPTH_MAX = 8 };
 

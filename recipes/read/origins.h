@@ -12,7 +12,7 @@
  * missing field has its default.
  *
  * Values   as written, including references to the environment; URLs with secrets are left out
- *            (secret.h)
+ *            (reading.h)
  * Ownership  everything lives in the arena of the reading
  */
 #ifndef DT_RECIPES_READ_ORIGINS_H

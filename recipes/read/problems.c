@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/display.h"
-#include "base/utf8.h"
 
 enum { LINE_CHARACTERS = 100, BEFORE_CARET = 60 };
 
@@ -44,7 +43,7 @@ static size_t take_character(const char *text, size_t left, bool *shown)
     return bytes > 0 ? bytes : 1;
 }
 
-/* Returns whether the line may contain a secret, which messages must not repeat (secret.h). */
+/* Returns whether the line may contain a secret, which messages must not repeat (reading.h). */
 static bool has_address(const char *line, size_t length)
 {
     for (size_t i = 0; i + 2 < length; i++)

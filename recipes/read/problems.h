@@ -11,8 +11,8 @@
 #ifndef DT_RECIPES_READ_PROBLEMS_H
 #define DT_RECIPES_READ_PROBLEMS_H
 
-#include "base/arena.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "recipes/fields/text.h"
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* reading: holds a recipe while it is being read, and the position of each of its fields.
+/* reading: holds a recipe while it is being read, applies its layers, and detects literal secrets.
  *
  * Private to recipes/. The steps, each a file: tree.c (text → nodes), reader.c (nodes → fields),
  * reading_map.c (maps), reading_value.c (a node → the value of a field),
@@ -12,6 +12,8 @@
  */
 #ifndef DT_RECIPES_READ_READING_H
 #define DT_RECIPES_READ_READING_H
+
+#include <stdbool.h>
 
 #include "recipes/fields/fields.h"
 #include "recipes/fields/text.h"
@@ -40,9 +42,9 @@ typedef struct dt_reading {
     int layer;                   /* layer being applied, from 1; --set is the last */
     int layer_of[DT_FIELDS_MAX]; /* layer that set each field */
     dt_origins *origins;
-    dt_yaml_node *sweep; /* sweep of the last layer with one (sweep.h); NULL: none */
+    dt_yaml_node *sweep; /* sweep of the last layer with one (reader.h); NULL: none */
     const char *sweep_folder;
-    size_t filled_bytes;          /* bytes filled in from the environment (references.h) */
+    size_t filled_bytes;          /* bytes filled in from the environment (read_int.h) */
     bool troubled[DT_FIELDS_MAX]; /* its value is invalid and must not be checked */
     bool unread;                  /* a source is not YAML, so that its fields are unknown */
     dt_weights_of_run *find_run;  /* MAY be NULL */
@@ -50,10 +52,6 @@ typedef struct dt_reading {
     dt_arena *arena;
     dt_error *err; /* the current error; empty between errors */
 } dt_reading;
-
-/* Reads a new recipe completely. The caller sets reading->recipe, problems and arena. Errors are added to
- * the problems, and the first one to `err`. */
-dt_status dt_reading_source(dt_reading *reading, const dt_recipe_source *source, dt_error *err);
 
 /* Adds the error in `st` and reading->err to the problems. Returns DT_OK, or an error that ends the reading
  * (no memory, too many problems). */
@@ -65,11 +63,6 @@ void dt_reading_trouble(dt_reading *reading, const char *path);
  * path. */
 dt_status dt_reading_apply(dt_reading *reading, const char *path, const dt_text_mark *key,
                            dt_yaml_node *node);
-
-/* Sets one item of a list field, or, if `key` is not NULL, a field of an item that is a map. An index equal
- * to the number of items appends a text item. */
-dt_status dt_reading_apply_item(dt_reading *reading, const dt_field *field, int64_t index,
-                                const char *key, dt_yaml_node *node);
 
 /* Returns the field of a path "FIELD.NAME" whose FIELD is a map of names, and *name; NULL: another path. */
 const dt_field *dt_reading_assignment(const char **name, const char *path);
@@ -97,15 +90,10 @@ dt_status dt_reading_set(dt_reading *reading, const char *set);
 
 /* Fills in defaults that depend on other fields; a required field that is then still missing is an error. */
 dt_status dt_reading_derive(dt_reading *reading);
-/* The part of dt_reading_derive for commands: the task, the words of the command, and its folder. */
-dt_status dt_reading_derive_command(dt_reading *reading);
 /* The part of dt_reading_derive for model.from: dimensions of the model from its files. */
 dt_status dt_reading_derive_weights(dt_reading *reading);
 /* Returns whether the training data are files of ids instead of text, by data.tokens or the first file's name. */
 bool dt_reading_trains_on_ids(const dt_reading *reading);
-/* The part of dt_reading_derive for fairseq's .idx of the training files: width of the ids and size of the
- * vocabulary. */
-dt_status dt_reading_derive_tokens(dt_reading *reading);
 /* Marks `path` as set to `text` because of the field `from`, which origins then show. */
 void dt_reading_derived(dt_reading *reading, const char *path, const char *text, const char *from);
 
@@ -129,7 +117,44 @@ const dt_text_mark *dt_reading_mark(const dt_reading *reading, const char *path)
 const dt_text_mark *dt_reading_item_mark(const dt_reading *reading, const char *path,
                                          int64_t index);
 
+/* layers: applies the texts of a recipe one on top of another.
+ *
+ *   extends: base.yaml          a recipe file, relative to this one's folder; or [a.yaml, b.yaml];
+ *                               or a preset of the model
+ *   dtrun launch gpt.yaml -f big.yaml -f tonight.yaml --set optimizer.lr=1e-3
+ *
+ * Order, lowest precedence first: what the recipe extends (which may extend others), the recipe, each -f
+ * with what it extends, --set. Maps are merged field by field; scalars and lists are replaced. Refused: a
+ * file that extends itself, more than DEPTH_MAX nested files, more than DT_ORIGIN_SOURCES in all.
+ */
+
+#define DT_RECIPE_EXTENDS_KEY "extends"
+
+/* Applies a text, and all that it extends, to reading->recipe. DT_ERR_RECIPE: the text is not a recipe;
+ * other errors are added to the problems. */
+dt_status dt_layer_apply(dt_reading *reading, const char *path, const char *text);
+
+/* secret: detects literal secrets in a URL.
+ *
+ * A recipe is copied into the history, the run's folder, the plan and the page, and people compare and mail
+ * it; it must not contain secrets. The rule is a simple heuristic:
+ *   - a name or password before '@';
+ *   - a part of its path, or a value after '?', of 20 or more letters, digits, '-' and '_' that mixes upper case,
+ *     lower case and digits (two of the three), as random keys do;
+ *   - for a webhook any value after '?'.
+ * "${env:NAME}" is not a literal; the default in "${env:NAME:-default}" is.
+ */
+
+typedef enum dt_url_use {
+    DT_URL_WEBHOOK,
+    DT_URL_DATA /* the path is not checked: it may contain a commit or a digest, which look like keys */
+} dt_url_use;
+
+/* Returns a description of the secret for messages, "a password before '@'"; NULL if there is none. */
+const char *dt_url_secret(const char *url, dt_url_use use);
+
 #ifdef __cplusplus
 }
 #endif
+
 #endif

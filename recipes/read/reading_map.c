@@ -3,12 +3,9 @@
 #include <string.h>
 
 #include "recipes/fields/values.h"
-#include "recipes/read/layers.h"
+#include "recipes/read/read_int.h"
+#include "recipes/read/reader.h"
 #include "recipes/read/reading.h"
-#include "recipes/read/references.h"
-#include "recipes/read/suggest.h"
-#include "recipes/read/sweep.h"
-#include "recipes/read/tree_int.h"
 
 #define PATH_SIZE   128 /* "group.key"; no field has a longer path */
 #define KEYS_LISTED 16  /* more valid keys than this are not listed */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "recipes/fields/values.h"
-#include "recipes/read/paths.h"
+#include "recipes/read/read_int.h"
 #include "recipes/read/reading.h"
 
 static dt_status refuse_kind(const dt_reading *reading, const dt_field *field,

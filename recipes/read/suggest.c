@@ -1,11 +1,11 @@
-#include "recipes/read/suggest.h"
+#include "recipes/read/read_int.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/distance.h"
+#include "base/names.h"
 #include "recipes/fields/values.h"
 
 /* Names that other programs use for dtrun's fields or similar ones, in addition to the aliases of the table,

@@ -1,10 +1,10 @@
-#include "recipes/read/sweep.h"
+#include "recipes/read/reader.h"
 
 #include <string.h>
 
 #include "recipes/fields/values.h"
+#include "recipes/read/read_int.h"
 #include "recipes/read/reading.h"
-#include "recipes/read/suggest.h"
 
 typedef struct axis {
     const dt_field *field;

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <yaml.h>
 
-#include "recipes/read/tree_int.h"
+#include "recipes/read/read_int.h"
 
 #define DEPTH_MAX       8 /* a recipe needs three */
 #define BYTE_ORDER_MARK "\xef\xbb\xbf"

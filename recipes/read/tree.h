@@ -8,7 +8,7 @@
 #ifndef DT_RECIPES_READ_TREE_H
 #define DT_RECIPES_READ_TREE_H
 
-#include "base/arena.h"
+#include "base/memory.h"
 #include "recipes/fields/text.h"
 
 #ifdef __cplusplus

@@ -1,9 +1,9 @@
-/* tree_remedy: says what to do about a text that libyaml refuses (recipes/read/tree_int.h). */
+/* tree_remedy: says what to do about a text that libyaml refuses (recipes/read/read_int.h). */
 #include <stdio.h>
 #include <string.h>
 
 #include "recipes/fields/values.h"
-#include "recipes/read/tree_int.h"
+#include "recipes/read/read_int.h"
 
 #define PATH_SIZE  128
 #define SHOWN_MOST 60

@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "recipes/architecture/architecture.h"
 #include "recipes/fields/nodes.h"
-#include "recipes/read/secret.h"
+#include "recipes/read/reading.h"
 #include "recipes/rules/rules.h"
 
 /* --- URLs --- */

@@ -1,11 +1,11 @@
 /* rules_run: checks rules about the run: name, nodes, batch, failures and notifications (recipes/rules/rules.h). */
 #include <string.h>
 
-#include "base/run_name.h"
-#include "recipes/fields/durations.h"
+#include "base/names.h"
 #include "recipes/fields/nodes.h"
+#include "recipes/fields/values.h"
 #include "recipes/plan/plan.h"
-#include "recipes/read/secret.h"
+#include "recipes/read/reading.h"
 #include "recipes/rules/rules.h"
 
 void dt_rule_name(const dt_rule_case *c)

@@ -30,15 +30,14 @@
 #include <stdint.h>
 #include <uv.h>
 
-#include "base/boot.h"
 #include "base/json.h"
+#include "base/process.h"
 #include "runner/agent/command.h"
 #include "runner/agent/journal/journal.h"
 #include "runner/agent/process/cgroup.h"
 #include "runner/agent/process/environment.h"
 #include "runner/agent/rank/devices.h"
 #include "runner/agent/rank/tail.h"
-#include "runner/channel/listener.h"
 #include "runner/channel/poll_clock.h"
 #include "runner/channel/stream.h"
 

@@ -1,5 +1,5 @@
 /* cache_pins: marks the ranks' programs, libraries and data, and the agent's own file, as in use while the
- * agent runs (node_setup/remote_helper/cache_pin.h), so that another machine with the same home directory does
+ * agent runs (node_setup/remote_helper/remote_helper.h), so that another machine with the same home directory does
  * not remove them.
  */
 #include <limits.h>
@@ -7,10 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "runner/agent/agent_int.h"
-#include "runner/node_setup/remote_helper/cache_pin.h"
 #include "runner/node_setup/remote_helper/remote_helper.h"
 
 static void mark(dt_agent *agent, const char *cache, const char *path)

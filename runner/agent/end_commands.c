@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/proc_end.h"
+#include "base/process.h"
 #include "runner/agent/agent_int.h"
 
 #define COMMANDS_SECONDS 5.0

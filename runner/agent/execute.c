@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/version.h"
 #include "runner/agent/agent_int.h"
 #include "runner/channel/protocol.h"

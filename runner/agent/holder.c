@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/proc_end.h"
+#include "base/process.h"
 #include "runner/agent/agent_int.h"
 #include "runner/agent/process/process.h"
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/startup.h"
+#include "base/process.h"
 #include "base/version.h"
 #include "runner/agent/agent_int.h"
 #include "runner/node_setup/remote_helper/remote_helper.h"

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "runner/agent/agent_int.h"
 #include "runner/agent/process/process.h"
 #include "runner/channel/protocol.h"

@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/crash.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "runner/agent/rank/helper.h"
 #include "runner/channel/detach.h"
 #include "runner/channel/protocol.h"
@@ -192,7 +192,7 @@ static dt_status serve(const char *folder, bool end_only, bool asked, dt_error *
     agent.answers = json_object();
     agent.ending_reason = "";
     /* An agent with neither ranks nor a supervisor exits: `connect --start` starts the next one on the
-     * journal. An agent that `connect` did not start (node_setup/keepalive.c) stays, because what a
+     * journal. An agent that `connect` did not start (node_setup/slurm_nodes.c) stays, because what a
      * connection starts there would end with the connection. */
     agent.quiet_max_seconds =
         ready >= 0 ? dt_times()->agent_quiet_seconds : dt_times()->agent_held_seconds;

@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/startup.h"
+#include "base/process.h"
 #include "base/strbuf.h"
 
 #define READY_VARIABLE "DTRUN_READY_FD"

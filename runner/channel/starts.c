@@ -1,4 +1,4 @@
-#include "runner/channel/starts.h"
+#include "runner/channel/detach.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -8,9 +8,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/crash.h"
+#include "base/process.h"
 #include "base/strbuf.h"
-#include "runner/channel/detach.h"
 #include "runner/times.h"
 
 enum { LINE_BYTES = 64 };

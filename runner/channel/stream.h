@@ -1,4 +1,5 @@
-/* stream: sends and receives lines over one descriptor, on a libuv loop.
+/* stream: lines over one descriptor, on a libuv loop: how arriving bytes are split into lines, the stream,
+ * and the listener that accepts its connections.
  *
  * Used for agent ↔ supervisor, agent ↔ rank, a rank's stdout and stderr, and control connections.
  *
@@ -6,8 +7,8 @@
  *            callback is called after it. close may be called inside a callback
  * Threads    call from the loop's thread
  */
-#ifndef DT_RUNNER_STREAM_H
-#define DT_RUNNER_STREAM_H
+#ifndef DT_RUNNER_CHANNEL_STREAM_H
+#define DT_RUNNER_CHANNEL_STREAM_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,6 +16,43 @@
 #include <uv.h>
 
 #include "base/error.h"
+#include "base/strbuf.h"
+
+/* lines: splits arriving bytes into lines.
+ *
+ * A line longer than max_bytes is delivered once, truncated and marked; the rest is skipped. No line is lost or
+ * delivered twice, however the bytes are split.
+ *
+ * Display    with show_ms > 0, for output that people read: a carriage return ends a state of a progress bar, which the
+ *            next state replaces, and at most one state is delivered in show_ms. An incomplete line is delivered once
+ *            nothing has followed for show_ms (dt_lines_show); what follows is another line
+ * Ownership  the text of a line is borrowed during the call
+ * Threads    use one splitter from one thread
+ */
+
+typedef struct dt_lines {
+    dt_strbuf pending; /* start of an incomplete line */
+    size_t max_bytes;
+    bool skipping;           /* the pending line was delivered truncated; skip its rest */
+    int64_t show_ms, now_ms; /* 0: no display; time of the bytes, which the caller sets */
+    int64_t shown_ms;        /* time of the last state that was delivered */
+    int64_t fed_ms;          /* time of the last bytes */
+    bool returned;           /* the pending text was ended by a carriage return */
+    bool shown;              /* the start of the line was delivered */
+} dt_lines;
+
+/* The text has no newline and is not terminated by '\0'. Return false to get no more lines of
+ * this input. */
+typedef bool dt_lines_fn(void *context, const char *text, size_t length, bool cut);
+
+void dt_lines_init(dt_lines *lines, size_t max_bytes);
+void dt_lines_release(dt_lines *lines);
+void dt_lines_feed(dt_lines *lines, const char *bytes, size_t length, dt_lines_fn *take,
+                   void *context);
+/* Delivers an incomplete line that is due. Returns whether one is left. */
+bool dt_lines_show(dt_lines *lines, dt_lines_fn *take, void *context);
+/* Call at end of file: delivers a last line without a newline. */
+void dt_lines_finish(dt_lines *lines, dt_lines_fn *take, void *context);
 
 typedef struct dt_stream dt_stream;
 
@@ -41,12 +79,24 @@ void dt_stream_pause(dt_stream *stream, bool pause);
  * process comes before its death. */
 void dt_stream_drain(dt_stream *stream, size_t max_bytes);
 
-/* Reads the lines for display (lines.h). */
+/* Reads the lines for display (stream.h). */
 void dt_stream_display(dt_stream *stream, int64_t show_ms);
 /* Delivers an incomplete line that is due; returns whether one is left, to be shown later. */
 bool dt_stream_show(dt_stream *stream);
 
 /* Delivers an incomplete last line, as at end of file. */
 void dt_stream_finish(dt_stream *stream);
+
+/* listener: accepts connections to a Unix socket, on a libuv loop.
+ *
+ * Ownership  the callback must close the connection; close does not remove the socket from the folder
+ */
+
+typedef struct dt_listener dt_listener;
+typedef void dt_listener_fn(void *context, int connection);
+
+dt_status dt_listener_open(dt_listener **out, uv_loop_t *loop, const char *folder, const char *name,
+                           dt_listener_fn *take, void *context, dt_error *err);
+void dt_listener_close(dt_listener *listener); /* accepts NULL */
 
 #endif

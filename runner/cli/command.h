@@ -1,4 +1,5 @@
-/* command: defines the description of a command of dtrun, and the call that it gets.
+/* command: describes the commands of dtrun, and what a command gets when it is called: its arguments, an
+ * arena, and the flag that a signal sets.
  *
  * Adding a command:
  *   1  runner/commands/NAME.c defines `const dt_command dt_command_NAME` and its function; NAME goes
@@ -13,12 +14,14 @@
  * Errors     a command returns a status and a message that main.c prints. It sets exit_code if it
  *            succeeded but must not exit with 0 (for example because the run failed)
  */
-#ifndef DT_RUNNER_COMMAND_H
-#define DT_RUNNER_COMMAND_H
+#ifndef DT_RUNNER_CLI_COMMAND_H
+#define DT_RUNNER_CLI_COMMAND_H
 
-#include "base/arena.h"
+#include <stdbool.h>
+
 #include "base/error.h"
-#include "base/exit.h"
+#include "base/memory.h"
+#include "base/process.h"
 #include "recipes/read/problems.h"
 #include "runner/cli/options.h"
 
@@ -44,15 +47,15 @@ typedef enum dt_operand_kind {
  * drivers of orphaned sweeps. */
 typedef enum dt_command_runs {
     DT_RUNS_NONE = 0, /* not at all: DTRUN_SERVER changes nothing */
-    DT_RUNS_REMOTE,   /* only reads it: --server runs the command on another machine's server (runner/relay/) */
-    DT_RUNS_LOCAL,    /* this machine's: refused while DTRUN_SERVER names a server */
-    DT_RUNS_SERVED,   /* this machine's, for others: DTRUN_SERVER changes nothing */
+    DT_RUNS_REMOTE, /* only reads it: --server runs the command on another machine's server (runner/relay/) */
+    DT_RUNS_LOCAL,  /* this machine's: refused while DTRUN_SERVER names a server */
+    DT_RUNS_SERVED, /* this machine's, for others: DTRUN_SERVER changes nothing */
 } dt_command_runs;
 
 struct dt_command {
     const char *name;
-    const char *summary;            /* an imperative of at most 60 columns, no full stop */
-    const char *operands;           /* "RUN", "[RUN]", "RECIPE..."; "" for none */
+    const char *summary;  /* an imperative of at most 60 columns, no full stop */
+    const char *operands; /* "RUN", "[RUN]", "RECIPE..."; "" for none */
     dt_operand_kind takes;
     dt_command_runs runs;
     int operands_min, operands_max; /* max -1: any number */
@@ -69,8 +72,8 @@ extern const dt_command dt_command_launch, dt_command_stop, dt_command_resume, d
     dt_command_score, dt_command_doctor, dt_command_plan, dt_command_validate, dt_command_smoke,
     dt_command_schema, dt_command_serve, dt_command_supervise, dt_command_tag, dt_command_top,
     dt_command_note, dt_command_rename, dt_command_rm, dt_command_gc, dt_command_store,
-    dt_command_sql, dt_command_run, dt_command_wait, dt_command_fork, dt_command_compare, dt_command_data,
-    dt_command_help, dt_command_completion, dt_command_complete, dt_command_drive;
+    dt_command_sql, dt_command_run, dt_command_wait, dt_command_fork, dt_command_compare,
+    dt_command_data, dt_command_help, dt_command_completion, dt_command_complete, dt_command_drive;
 
 /* All commands in the order of the help, NULL-terminated. Defined in main.c. */
 extern const dt_command *const dt_commands[];
@@ -79,5 +82,15 @@ extern const dt_command *const dt_commands[];
 const dt_command *dt_command_find(const char *name);
 /* The command closest to a mistyped `name`, or NULL. */
 const char *dt_command_suggest(const char *name);
+
+/* interrupt: records SIGINT, SIGTERM and SIGHUP in a flag that loops poll.
+ *
+ * After dt_interrupt_catch these signals no longer end the process: it can finish what must not stay
+ * half-done, restore the terminal, and return. Programs that it started and waits for (base/child.h) get the
+ * signal too, with the default behaviour. The flag is process-wide, because signals are.
+ */
+
+void dt_interrupt_catch(void);
+bool dt_interrupt_seen(void);
 
 #endif

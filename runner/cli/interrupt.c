@@ -1,4 +1,4 @@
-#include "runner/cli/interrupt.h"
+#include "runner/cli/command.h"
 
 #include <signal.h>
 #include <stddef.h>

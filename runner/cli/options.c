@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "runner/cli/command.h"
-#include "runner/cli/suggest.h"
 
 static const dt_option common[] = {
     {.name = "json", .kind = DT_OPTION_FLAG, .help = "print one JSON object on stdout"},

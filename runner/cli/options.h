@@ -1,16 +1,17 @@
-/* options: describes the options of a command and parses their values.
+/* options: describes the options of a command, parses their values, and finds the name that a mistyped word
+ * is closest to.
  *
  * Ownership  given texts point into argv; lists live in the arena of the call
  * Errors     DT_ERR_USAGE with the option, the given value and the expected one
  */
-#ifndef DT_RUNNER_OPTIONS_H
-#define DT_RUNNER_OPTIONS_H
+#ifndef DT_RUNNER_CLI_OPTIONS_H
+#define DT_RUNNER_CLI_OPTIONS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/arena.h"
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 
 typedef struct dt_command dt_command;
@@ -70,5 +71,11 @@ dt_status dt_arguments_parse(dt_arguments *out, const dt_command *command, int a
 /* Returns the value of an option. Asking for an option that the command does not have is a bug. */
 const dt_value *dt_arguments_get(const dt_arguments *args, const char *name);
 bool dt_arguments_flag(const dt_arguments *args, const char *name);
+
+/* suggest: finds the name that a mistyped word is closest to ("did you mean ...?"). */
+
+/* Returns the closest name of a NULL-terminated list: one that starts with `word`, or whose edit distance is
+ * at most a third of the longer word. NULL if there is none. */
+const char *dt_suggest(const char *word, const char *const *names);
 
 #endif

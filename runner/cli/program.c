@@ -1,9 +1,11 @@
+/* program: finds the programs that are installed next to dtrun, runs a program to its end and collects its
+ * output. */
 #include "runner/cli/program.h"
 
 #include <string.h>
 
 #include "base/dirs.h"
-#include "base/exit.h"
+#include "base/process.h"
 
 static dt_status find(const char **path, const char *name, const char *variable, dt_arena *arena,
                       dt_error *err)

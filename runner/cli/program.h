@@ -1,9 +1,10 @@
-/* program: finds the programs that are installed next to dtrun, and reads why one of them failed. */
-#ifndef DT_RUNNER_PROGRAM_H
-#define DT_RUNNER_PROGRAM_H
+/* program: finds the programs that are installed next to dtrun, runs a program to its end and collects its
+ * output. */
+#ifndef DT_RUNNER_CLI_PROGRAM_H
+#define DT_RUNNER_CLI_PROGRAM_H
 
-#include "base/arena.h"
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 
 /* Path of dtrun-agent, or DTRUN_AGENT. DT_ERR_IO if it cannot be run: the installation is broken. */

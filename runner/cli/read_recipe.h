@@ -1,14 +1,21 @@
-/* read_recipe: reads and checks the RECIPE, --layer and --set of a command line.
+/* read_recipe: reads and checks the recipe of a command line, and finds the checkpoint from which it
+ * starts.
  *
  * RECIPE "-" is read from stdin. All errors are added to call->problems, which main.c prints. Warnings are
  * printed at once; with --strict they are errors.
  */
-#ifndef DT_RUNNER_READ_RECIPE_H
-#define DT_RUNNER_READ_RECIPE_H
+#ifndef DT_RUNNER_CLI_READ_RECIPE_H
+#define DT_RUNNER_CLI_READ_RECIPE_H
 
+#include "recipes/foreign/weights.h"
 #include "recipes/read/problems.h"
 #include "recipes/read/reader.h"
 #include "runner/cli/command.h"
+
+/* find_weights: finds the checkpoint that a recipe's model.from names as RUN or RUN@STEP. */
+
+/* A dt_weights_of_run. DT_ERR_RECIPE if the run or the checkpoint does not exist (any more). */
+dt_status dt_find_weights(const char **path, const char *name, dt_arena *arena, dt_error *err);
 
 #define DT_STRICT_OPTION                                                                     \
     {                                                                                        \

@@ -1,12 +1,14 @@
-/* report: prints results, notes and errors of commands.
+/* report: prints results, notes and errors of commands, and writes their output to stdout or atomically to
+ * a file.
  *
  * Results go to stdout, everything else to stderr. A failed write of a result is an error. All output
  * passes base/display.h here; commands print in no other way (unit.layers).
  */
-#ifndef DT_RUNNER_REPORT_H
-#define DT_RUNNER_REPORT_H
+#ifndef DT_RUNNER_CLI_REPORT_H
+#define DT_RUNNER_CLI_REPORT_H
 
 #include "base/json.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "runner/cli/command.h"
 
@@ -34,5 +36,33 @@ int dt_report_exit_code(dt_status status);
 void dt_report_problems(const dt_command *command, dt_problems *problems);
 /* dt_report_error for a recipe, with all of its problems; with --json "error" has them too. */
 int dt_report_bad_recipe(const dt_call *call, const dt_error *error);
+
+/* output: writes the output of a command to stdout, or atomically to a file.
+ *
+ * A file is written under a temporary name and renamed once it is completely on disk: after an interruption (a full
+ * disk, a signal) the previous file is intact.
+ * Errors   DT_ERR_USAGE if the file exists and must not be replaced; DT_ERR_IO
+ */
+
+typedef struct dt_output {
+    dt_strbuf text;               /* pending text; callers append to it */
+    size_t passed;                /* bytes already written */
+    const char *path, *temporary; /* NULL: stdout */
+    int fd;
+    bool replace; /* replace an existing file */
+} dt_output;
+
+/* path NULL: stdout. On failure nothing needs to be closed. */
+dt_status dt_output_open(dt_output *out, const char *path, bool replace, dt_arena *arena,
+                         dt_error *err);
+/* Checks that the file can be written, and leaves none. path NULL: stdout. */
+dt_status dt_output_check(const char *path, bool replace, dt_arena *arena, dt_error *err);
+/* Writes the pending text if there is much; call it regularly. */
+dt_status dt_output_pass(dt_output *out, dt_error *err);
+/* Number of bytes written and pending. */
+size_t dt_output_place(const dt_output *out);
+/* Ends the output; call it once for each open output. st DT_OK: writes the rest and renames the
+ * file; other values discard it. Returns st, or the error of closing. */
+dt_status dt_output_close(dt_output *out, dt_status st, dt_error *err);
 
 #endif

@@ -1,10 +1,10 @@
-#include "runner/cli/suggest.h"
+#include "runner/cli/options.h"
 
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/distance.h"
+#include "base/names.h"
 
 const char *dt_suggest(const char *word, const char *const *names)
 {

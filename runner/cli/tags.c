@@ -1,9 +1,10 @@
+/* tags: checks and changes the tags of runs, and reads --tag, --group and --note. */
 #include "runner/cli/tags.h"
 
 #include <ctype.h>
 #include <string.h>
 
-#include "base/run_name.h"
+#include "base/names.h"
 #include "base/strbuf.h"
 
 enum { NAME_MOST = 64 };
@@ -21,7 +22,8 @@ static bool is_made_of(const char *text, const char *others)
     return true;
 }
 
-dt_status dt_tag_check(const char *what, const char *text, dt_error *err)
+/* DT_ERR_USAGE if `text` is not a valid tag or group; `what` is "tag" or "group". */
+static dt_status tag_check(const char *what, const char *text, dt_error *err)
 {
     if (is_made_of(text, "._:/@-") && isalnum((unsigned char)text[0]))
         return DT_OK;
@@ -95,7 +97,7 @@ dt_status dt_tags_change(const char **out, const char *tags, const char *const *
     for (size_t i = 0; i < count; i++) {
         const char *tag = words[i] + (words[i][0] == '+' || words[i][0] == '-');
 
-        DT_TRY(dt_tag_check("tag", tag, err));
+        DT_TRY(tag_check("tag", tag, err));
         change_one(&next, *out, tag, words[i][0] != '-');
         if (next.length > DT_TAGS_BYTES)
             DT_THROW(err, DT_ERR_USAGE, "a run can have at most %d bytes of tags", DT_TAGS_BYTES);
@@ -103,5 +105,21 @@ dt_status dt_tags_change(const char **out, const char *tags, const char *const *
     }
 out:
     dt_strbuf_release(&next);
+    return st;
+}
+
+dt_status dt_label_options_read(dt_labels *out, const dt_call *call, dt_error *err)
+{
+    const dt_value *tags = dt_arguments_get(call->args, "tag");
+    dt_status st = DT_OK;
+
+    *out = (dt_labels){.note = dt_arguments_get(call->args, "note")->text,
+                       .group = dt_arguments_get(call->args, "group")->text};
+    if (out->group != NULL)
+        DT_TRY(tag_check("group", out->group, err));
+    for (size_t i = 0; i < tags->items_count; i++)
+        DT_TRY(tag_check("tag", tags->items[i], err));
+    DT_TRY(dt_tags_change(&out->tags, "", tags->items, tags->items_count, call->arena, err));
+out:
     return st;
 }

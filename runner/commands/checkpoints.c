@@ -5,8 +5,8 @@
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
 #include "runner/supervisor/folder/resume_point.h"
-#include "runner/term/format.h"
 #include "runner/term/table.h"
+#include "runner/term/term.h"
 #include "runner/view/runs/runs.h"
 
 static json_t *to_json(const dt_store_checkpoint *checkpoint)

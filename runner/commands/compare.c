@@ -6,7 +6,7 @@
 #include "runner/cli/report.h"
 #include "runner/term/plot.h"
 #include "runner/view/compare/comparison.h"
-#include "runner/view/runs/run_select.h"
+#include "runner/view/runs/run_list.h"
 #include "runner/view/runs/runs.h"
 
 enum { RUNS_MOST = 100, CHART_COLUMNS = 100 };

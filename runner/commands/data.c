@@ -6,10 +6,9 @@
 #include "runner/cli/command.h"
 #include "runner/cli/read_recipe.h"
 #include "runner/cli/report.h"
-#include "runner/corpus/learned.h"
-#include "runner/corpus/prepared.h"
-#include "runner/launch/fetch_inputs.h"
-#include "runner/term/format.h"
+#include "runner/corpus/corpus.h"
+#include "runner/launch/preflight.h"
+#include "runner/term/term.h"
 
 static void report_progress(const char *text)
 {

@@ -4,15 +4,15 @@
 #include "base/clock.h"
 #include "base/dirs.h"
 #include "base/file.h"
+#include "recipes/fields/fields.h"
 #include "recipes/fields/nodes.h"
-#include "recipes/fields/task_fields.h"
 #include "runner/cli/read_recipe.h"
 #include "runner/cli/report.h"
-#include "runner/launch/node_checks.h"
+#include "runner/launch/nodes.h"
 #include "runner/launch/task.h"
-#include "runner/stop/orphans.h"
-#include "runner/term/format.h"
+#include "runner/stop/stop.h"
 #include "runner/term/table.h"
+#include "runner/term/term.h"
 
 /* Probes this machine alone, without the needs of a recipe. */
 static dt_status probe_here(dt_probe_report *out, dt_arena *arena, dt_error *err)

@@ -1,8 +1,8 @@
 /* dtrun drive: runs the driver process of a sweep, which launches its points one after another. Started by
  * launch, and by any command that finds a sweep without a driver. Not for people.
  */
-#include "runner/sweep/drive.h"
 #include "runner/cli/command.h"
+#include "runner/sweep/sweep.h"
 
 static dt_status drive(dt_call *call, dt_error *err)
 {

@@ -4,8 +4,8 @@
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
 #include "runner/export/export.h"
-#include "runner/launch/from_checkpoint.h"
-#include "runner/view/runs/run_select.h"
+#include "runner/launch/existing_run.h"
+#include "runner/view/runs/run_list.h"
 #include "runner/view/runs/runs.h"
 
 typedef struct wish {

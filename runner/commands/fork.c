@@ -2,16 +2,13 @@
 #include <string.h>
 
 #include "runner/cli/command.h"
-#include "runner/cli/interrupt.h"
-#include "runner/cli/label_options.h"
 #include "runner/cli/read_recipe.h"
 #include "runner/cli/tags.h"
-#include "runner/gc/quota.h"
+#include "runner/gc/gc.h"
 #include "runner/launch/attempt.h"
 #include "runner/launch/existing_run.h"
-#include "runner/launch/from_checkpoint.h"
-#include "runner/supervisor/folder/task_run.h"
-#include "runner/view/follow/follow_options.h"
+#include "runner/supervisor/folder/task_folder.h"
+#include "runner/view/follow/follow.h"
 #include "runner/view/runs/runs.h"
 
 /* Chooses the name of the new run: --name, else --set name=, else the name of its parent. */

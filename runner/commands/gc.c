@@ -8,11 +8,10 @@
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
 #include "runner/gc/gc.h"
-#include "runner/gc/quota.h"
-#include "runner/term/format.h"
-#include "runner/view/runs/incidents.h"
-#include "runner/view/runs/run_filter.h"
+#include "runner/term/term.h"
+#include "runner/view/runs/run_list.h"
 #include "runner/view/runs/runs.h"
+#include "runner/view/runs/summary.h"
 
 enum { SHOWN_MOST = 50 }; /* items of a kind in the list */
 

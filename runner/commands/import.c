@@ -2,10 +2,10 @@
 #include <string.h>
 
 #include "runner/cli/command.h"
-#include "runner/cli/label_options.h"
+#include "runner/cli/options.h"
 #include "runner/cli/report.h"
-#include "runner/cli/suggest.h"
-#include "runner/convert/convert.h"
+#include "runner/cli/tags.h"
+#include "runner/convert/tool.h"
 #include "runner/import/import.h"
 
 static const dt_import_format *const formats[] = {&dt_import_csv, &dt_import_mlflow,

@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
-#include "runner/init/recipe.h"
+#include "runner/init/init.h"
 
 /* Makes paths absolute: relative paths of a recipe start at its folder, which may not be this one. */
 static dt_status make_absolute(dt_string_list *paths, dt_arena *arena, dt_error *err)

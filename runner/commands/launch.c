@@ -1,25 +1,20 @@
 /* dtrun launch: starts a supervised run, or a sweep, from a recipe. */
 #include <unistd.h>
 
-#include "recipes/fields/task_fields.h"
+#include "recipes/fields/fields.h"
 #include "runner/cli/command.h"
-#include "runner/cli/interrupt.h"
-#include "runner/cli/label_options.h"
 #include "runner/cli/read_recipe.h"
 #include "runner/cli/report.h"
-#include "runner/gc/quota.h"
+#include "runner/cli/tags.h"
+#include "runner/gc/gc.h"
 #include "runner/launch/attempt.h"
-#include "runner/launch/dry_run.h"
 #include "runner/launch/fit.h"
-#include "runner/launch/node_checks.h"
+#include "runner/launch/nodes.h"
 #include "runner/launch/preflight.h"
 #include "runner/launch/task.h"
-#include "runner/launch/weights.h"
-#include "runner/stop/orphans.h"
-#include "runner/sweep/launch.h"
-#include "runner/sweep/report.h"
-#include "runner/view/follow/follow_options.h"
-#include "runner/view/follow/task_end.h"
+#include "runner/stop/stop.h"
+#include "runner/sweep/sweep.h"
+#include "runner/view/follow/follow.h"
 
 /* Launches a sweep and follows it; with --detach prints its name only. */
 static dt_status launch_sweep(const dt_recipe_source *source, const dt_labels *labels,

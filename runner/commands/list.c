@@ -4,8 +4,8 @@
 #include "base/clock.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
-#include "runner/supervisor/rebuild/restore_runs.h"
-#include "runner/view/runs/run_table.h"
+#include "runner/supervisor/rebuild/rebuild.h"
+#include "runner/view/runs/run_list.h"
 #include "runner/view/runs/runs.h"
 
 static const char *const states[] = {"queued",   "preparing", "starting", "running", "stopping",

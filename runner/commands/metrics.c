@@ -3,11 +3,11 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/csv.h"
+#include "base/display.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
-#include "runner/term/format.h"
-#include "runner/view/compare/wide.h"
+#include "runner/term/term.h"
+#include "runner/view/compare/curve.h"
 #include "runner/view/runs/runs.h"
 
 static const char *const formats[] = {"csv", "jsonl", "wide", NULL};

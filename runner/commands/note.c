@@ -3,7 +3,7 @@
 
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
-#include "runner/supervisor/folder/labels.h"
+#include "runner/supervisor/folder/run_folder.h"
 #include "runner/view/runs/runs.h"
 
 enum { NOTE_BYTES = 10000 };

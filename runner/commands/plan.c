@@ -9,7 +9,7 @@
 #include "runner/cli/command.h"
 #include "runner/cli/read_recipe.h"
 #include "runner/cli/report.h"
-#include "runner/view/recipe/plan_report.h"
+#include "runner/view/recipe/recipe_report.h"
 
 enum { NODES_MOST = 8192, GPUS_MOST = 16, DEFAULT_GPUS = 8 };
 

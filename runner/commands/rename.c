@@ -2,7 +2,7 @@
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
 #include "runner/cli/tags.h"
-#include "runner/supervisor/folder/labels.h"
+#include "runner/supervisor/folder/run_folder.h"
 #include "runner/view/runs/runs.h"
 
 static dt_status rename_run(dt_call *call, dt_error *err)

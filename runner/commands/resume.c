@@ -1,18 +1,15 @@
 /* dtrun resume: starts the next attempt of a run, from its newest undamaged checkpoint. */
-#include "runner/sweep/resume.h"
 #include "runner/cli/command.h"
-#include "runner/cli/interrupt.h"
 #include "runner/cli/read_recipe.h"
 #include "runner/cli/report.h"
-#include "runner/gc/quota.h"
+#include "runner/gc/gc.h"
 #include "runner/launch/attempt.h"
 #include "runner/launch/existing_run.h"
-#include "runner/launch/program.h"
 #include "runner/launch/task.h"
-#include "runner/stop/orphans.h"
-#include "runner/supervisor/folder/task_run.h"
-#include "runner/sweep/report.h"
-#include "runner/view/follow/follow_options.h"
+#include "runner/stop/stop.h"
+#include "runner/supervisor/folder/task_folder.h"
+#include "runner/sweep/sweep.h"
+#include "runner/view/follow/follow.h"
 #include "runner/view/runs/runs.h"
 
 /* Resumes a sweep. Options that change a recipe are refused: they are for one run. */

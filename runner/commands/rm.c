@@ -5,9 +5,8 @@
 
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
-#include "runner/supervisor/folder/remove.h"
 #include "runner/supervisor/folder/run_folder.h"
-#include "runner/term/format.h"
+#include "runner/term/term.h"
 #include "runner/view/runs/runs.h"
 
 typedef struct removal {

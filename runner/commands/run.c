@@ -4,21 +4,19 @@
 #include <unistd.h>
 
 #include "base/json.h"
-#include "base/run_name.h"
+#include "base/names.h"
 #include "runner/cli/command.h"
-#include "runner/cli/interrupt.h"
-#include "runner/cli/label_options.h"
 #include "runner/cli/read_recipe.h"
 #include "runner/cli/report.h"
+#include "runner/cli/tags.h"
 #include "runner/convert/tool.h"
-#include "runner/gc/quota.h"
+#include "runner/gc/gc.h"
 #include "runner/launch/attempt.h"
-#include "runner/launch/dry_run.h"
-#include "runner/launch/node_checks.h"
-#include "runner/launch/nodes_option.h"
+#include "runner/launch/fit.h"
+#include "runner/launch/nodes.h"
 #include "runner/launch/preflight.h"
-#include "runner/stop/orphans.h"
-#include "runner/view/follow/follow_options.h"
+#include "runner/stop/stop.h"
+#include "runner/view/follow/follow.h"
 
 /* --- the recipe */
 

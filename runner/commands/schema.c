@@ -1,5 +1,5 @@
 /* dtrun schema: prints the JSON Schema of recipes, for editors. */
-#include "recipes/doc/schema.h"
+#include "recipes/doc/doc.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
 

@@ -3,12 +3,11 @@
 
 #include "base/file.h"
 #include "runner/cli/command.h"
-#include "runner/cli/output.h"
 #include "runner/cli/report.h"
-#include "runner/launch/from_checkpoint.h"
+#include "runner/launch/existing_run.h"
 #include "runner/launch/task.h"
 #include "runner/view/compare/bleu.h"
-#include "runner/view/follow/task_end.h"
+#include "runner/view/follow/follow.h"
 #include "runner/view/runs/runs.h"
 
 /* --- a run and lines; the engine does the work */

@@ -4,22 +4,21 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "recipes/fields/task_fields.h"
+#include "recipes/fields/fields.h"
 #include "recipes/read/origins.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
-#include "runner/launch/overrides.h"
 #include "runner/launch/provenance.h"
 #include "runner/supervisor/folder/resume_point.h"
-#include "runner/supervisor/folder/task_run.h"
+#include "runner/supervisor/folder/task_folder.h"
 #include "runner/supervisor/supervisor.h"
-#include "runner/term/format.h"
 #include "runner/term/plot.h"
 #include "runner/term/table.h"
+#include "runner/term/term.h"
 #include "runner/view/compare/curve.h"
-#include "runner/view/recipe/origins.h"
-#include "runner/view/runs/incidents.h"
+#include "runner/view/recipe/recipe_report.h"
 #include "runner/view/runs/runs.h"
+#include "runner/view/runs/summary.h"
 
 enum { SPARK_COLUMNS = 40, BESIDE_SPARK = 29 };
 

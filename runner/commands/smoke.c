@@ -3,12 +3,10 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "recipes/fields/task_fields.h"
+#include "recipes/fields/fields.h"
 #include "runner/cli/command.h"
-#include "runner/cli/interrupt.h"
 #include "runner/cli/read_recipe.h"
 #include "runner/cli/report.h"
-#include "runner/smoke/formats.h"
 #include "runner/smoke/smoke.h"
 
 /* Reports each check as soon as its result is known. */

@@ -4,7 +4,7 @@
 #include "base/json.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
-#include "runner/term/format.h"
+#include "runner/term/term.h"
 #include "store/sql_views.h"
 #include "store/store.h"
 

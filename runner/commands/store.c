@@ -7,10 +7,8 @@
 #include "base/file.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
-#include "runner/supervisor/folder/remove.h"
-#include "runner/supervisor/rebuild/fill.h"
-#include "runner/supervisor/rebuild/repair.h"
-#include "runner/supervisor/rebuild/restore_runs.h"
+#include "runner/supervisor/folder/run_folder.h"
+#include "runner/supervisor/rebuild/rebuild.h"
 
 static void add_problem(json_t *problems, const char *fmt, ...) DT_PRINTF(2, 3);
 static void add_problem(json_t *problems, const char *fmt, ...)

@@ -7,8 +7,8 @@
 #include "base/log.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
-#include "runner/gc/quota.h"
-#include "runner/supervisor/rebuild/restore_runs.h"
+#include "runner/gc/gc.h"
+#include "runner/supervisor/rebuild/rebuild.h"
 #include "runner/supervisor/supervisor.h"
 #include "runner/view/runs/runs.h"
 

@@ -3,16 +3,14 @@
 #include <unistd.h>
 
 #include "recipes/fields/fields.h"
-#include "recipes/fields/task_fields.h"
 #include "runner/cli/command.h"
 #include "runner/cli/read_recipe.h"
 #include "runner/cli/report.h"
 #include "runner/launch/fit.h"
+#include "runner/launch/preflight.h"
 #include "runner/launch/task.h"
-#include "runner/launch/weights.h"
-#include "runner/term/format.h"
-#include "runner/view/recipe/origins.h"
-#include "runner/view/recipe/sarif.h"
+#include "runner/term/term.h"
+#include "runner/view/recipe/recipe_report.h"
 
 enum { HASH_SIZE = 33 };
 

@@ -5,8 +5,8 @@
 #include "base/clock.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
-#include "runner/view/follow/upkeep.h"
-#include "runner/view/runs/run_filter.h"
+#include "runner/view/follow/follow.h"
+#include "runner/view/runs/run_list.h"
 #include "runner/view/runs/runs.h"
 
 #define LOOK_SECONDS \

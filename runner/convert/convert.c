@@ -6,8 +6,7 @@
 #include "base/file.h"
 #include "recipes/read/reader.h"
 #include "runner/cli/report.h"
-#include "runner/convert/convert.h"
-#include "runner/convert/record.h"
+#include "runner/convert/convert_int.h"
 #include "runner/convert/tool.h"
 
 #define SCRIPT_MOST ((size_t)1 << 20)

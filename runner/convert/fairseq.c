@@ -1,4 +1,4 @@
-#include "runner/convert/fairseq.h"
+#include "runner/convert/convert_int.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* fairseq_flags: lists the flags of fairseq-train for language models and translation. */
-#include "runner/convert/fairseq.h"
+#include "runner/convert/convert_int.h"
 
 #define ADAPTIVE  "dtrun has one embedding table and one softmax over the whole vocabulary"
 #define OWN_SAVES "a run has a folder of its own; 'dtrun resume' continues from its last checkpoint"

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "runner/cli/suggest.h"
-#include "runner/convert/fairseq.h"
+#include "runner/cli/options.h"
+#include "runner/convert/convert_int.h"
 
 typedef struct pairs_arch {
     const char *name;

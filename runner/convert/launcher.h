@@ -69,7 +69,7 @@ dt_status dt_launcher_torch(dt_launcher *l, const char *launcher, bool older, dt
 dt_status dt_launcher_deepspeed(dt_launcher *l, const char *launcher, dt_draft *draft,
                                 dt_error *err);
 dt_status dt_launcher_accelerate(dt_launcher *l, size_t words, dt_draft *draft, dt_error *err);
-/* launcher_hosts.c: read the flags of mpirun; read a hostfile, of which `most` hosts count (0: all). */
+/* mpi.c: read the flags of mpirun; read a hostfile, of which `most` hosts count (0: all). */
 dt_status dt_launcher_mpi(dt_launcher *l, dt_draft *draft, dt_error *err);
 dt_status dt_launcher_hostfile(dt_launcher *l, const char *path, int64_t most, const char *from,
                                dt_draft *draft, dt_error *err);

@@ -1,10 +1,197 @@
-/* nanogpt: converts nanoGPT's settings to a recipe. */
+/* nanogpt: reads nanoGPT's settings as its configurator.py does, and converts them to a recipe. */
 #include <math.h>
 #include <string.h>
 
 #include "base/file.h"
-#include "runner/convert/nanogpt.h"
+#include "runner/convert/convert_int.h"
+#include "runner/convert/launcher.h"
 #include "runner/convert/tool.h"
+
+extern const dt_flag_table dt_nanogpt_flags;
+
+/* The table: what each name in a file of settings becomes, one name per line. */
+
+#define OWN_LOG "dtrun keeps its history itself; 'dtrun serve' shows it"
+
+/* clang-format off */
+static const dt_flag rows[] = {
+    {"dataset", NULL, DT_TAKES_TEXT, DT_FLAG_PART, "data.train, data.validation: data/NAME/train.bin, val.bin", NULL},
+    {"batch_size", NULL, DT_TAKES_INT, DT_FLAG_PART, "batch.sequences", NULL},
+    {"block_size", NULL, DT_TAKES_INT, DT_FLAG_PART, "batch.tokens", NULL},
+    {"gradient_accumulation_steps", NULL, DT_TAKES_INT, DT_FLAG_PART, "batch.accumulate: nanoGPT's value divided by the ranks", NULL},
+    {"n_layer", NULL, DT_TAKES_INT, DT_FLAG_PART, "model.layers", NULL},
+    {"n_head", NULL, DT_TAKES_INT, DT_FLAG_PART, "model.heads", NULL},
+    {"n_embd", NULL, DT_TAKES_INT, DT_FLAG_PART, "model.embed", NULL},
+    {"dropout", NULL, DT_TAKES_NUMBER, DT_FLAG_PART, "model.dropout, attention_dropout", NULL},
+    {"bias", NULL, DT_TAKES_BOOL, DT_FLAG_PART, "nothing if it is True; dtrun's gpt2 has biases", NULL},
+    {"vocab_size", NULL, DT_TAKES_INT, DT_FLAG_FIELD, "model.vocab", NULL},
+    {"init_from", NULL, DT_TAKES_TEXT, DT_FLAG_PART, "model.*: dimensions of gpt2, gpt2-medium and so on", NULL},
+    {"learning_rate", NULL, DT_TAKES_NUMBER, DT_FLAG_PART, "optimizer.lr", NULL},
+    {"weight_decay", NULL, DT_TAKES_NUMBER, DT_FLAG_PART, "optimizer.weight_decay", NULL},
+    {"beta1", NULL, DT_TAKES_NUMBER, DT_FLAG_PART, "optimizer.beta1", NULL},
+    {"beta2", NULL, DT_TAKES_NUMBER, DT_FLAG_PART, "optimizer.beta2", NULL},
+    {"grad_clip", NULL, DT_TAKES_NUMBER, DT_FLAG_PART, "clip", NULL},
+    {"decay_lr", NULL, DT_TAKES_BOOL, DT_FLAG_PART, "schedule.kind: cosine; False: constant", NULL},
+    {"warmup_iters", NULL, DT_TAKES_INT, DT_FLAG_PART, "schedule.warmup_steps", NULL},
+    {"lr_decay_iters", NULL, DT_TAKES_INT, DT_FLAG_PART, "nothing if it is max_iters; otherwise schedule.period_steps", NULL},
+    {"min_lr", NULL, DT_TAKES_NUMBER, DT_FLAG_PART, "schedule.min_lr", NULL},
+    {"max_iters", NULL, DT_TAKES_INT, DT_FLAG_PART, "schedule.steps", NULL},
+    {"eval_interval", NULL, DT_TAKES_INT, DT_FLAG_PART, "evaluate.every", NULL},
+    {"eval_iters", NULL, DT_TAKES_INT, DT_FLAG_PART, "evaluate.sequences: times batch_size", NULL},
+    {"eval_only", NULL, DT_TAKES_BOOL, DT_FLAG_LEFT, "a run trains", "False"},
+    {"always_save_checkpoint", NULL, DT_TAKES_BOOL, DT_FLAG_PART, "checkpoint: at every evaluation; False: only the best", NULL},
+    {"log_interval", NULL, DT_TAKES_INT, DT_FLAG_PART, "log.every", NULL},
+    {"seed", NULL, DT_TAKES_INT, DT_FLAG_FIELD, "seed", NULL},
+    {"dtype", NULL, DT_TAKES_TEXT, DT_FLAG_PART, "precision", NULL},
+    {"device", NULL, DT_TAKES_TEXT, DT_FLAG_PART, "cpu: gpus: none", NULL},
+    {"compile", NULL, DT_TAKES_BOOL, DT_FLAG_LEFT, "dtrun's steps are compiled", "False"},
+    {"backend", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, "NCCL between GPUs, Gloo between CPUs", "nccl"},
+    {"out_dir", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, "a run has a folder of its own", NULL},
+    {"wandb_log", NULL, DT_TAKES_BOOL, DT_FLAG_LEFT, OWN_LOG, "False"},
+    {"wandb_project", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, OWN_LOG, NULL},
+    {"wandb_run_name", NULL, DT_TAKES_TEXT, DT_FLAG_LEFT, OWN_LOG, NULL},
+};
+/* clang-format on */
+
+const dt_flag_table dt_nanogpt_flags = {
+    .program = "nanoGPT", .flags = rows, .count = sizeof(rows) / sizeof(rows[0])};
+
+/* Reading: files of assignments, followed by --name=value. */
+
+#define FILE_MOST ((size_t)1 << 20)
+
+/* Returns an integer setting as text. A value such as "0.03 * max_iters" is often not an integer;
+ * nanoGPT compares it with the step, so it is rounded up. */
+static const char *whole_text(dt_draft *draft, const dt_flag *flag, const dt_python_value *value,
+                              const char *place)
+{
+    double number = value->number, nearest = round(number);
+
+    if (flag->takes != DT_TAKES_INT || value->kind != DT_PYTHON_NUMBER || number == nearest ||
+        !(fabs(number) < 1e15))
+        return dt_python_text(value, draft->arena);
+    if (fabs(number - nearest) > 1e-9 * fabs(number)) {
+        nearest = ceil(number);
+        dt_draft_note(draft, place, "it is %g, and %.0f is used", number, nearest);
+    }
+    return dt_arena_printf(draft->arena, "%.0f", nearest);
+}
+
+static dt_status set_one(dt_flags *flags, const char *name, const dt_python_value *value,
+                         const char *shown, const char *place, dt_error *err)
+{
+    size_t row = dt_flags_row(&dt_nanogpt_flags, name, strlen(name));
+    dt_shell_word word = {0};
+    dt_status st;
+
+    if (row == dt_nanogpt_flags.count) {
+        dt_draft_left(flags->draft, place, "unknown name%s", dt_flags_suggestion(flags, name));
+        return DT_OK;
+    }
+    if (value->kind == DT_PYTHON_UNKNOWN) {
+        flags->uses[row] = (dt_flag_use){0};
+        dt_draft_left(flags->draft, place,
+                      "only Python can evaluate this; nanoGPT's default is used");
+        return DT_OK;
+    }
+    word.text = whole_text(flags->draft, &dt_nanogpt_flags.flags[row], value, place);
+    st = dt_flags_set(flags, row, &word, shown, err);
+    if (st != DT_OK)
+        dt_error_prefix(err, "%s", place);
+    return st;
+}
+
+static const char *shown_as(dt_draft *draft, const char *name, const dt_python_value *value)
+{
+    const char *text =
+        value->kind == DT_PYTHON_UNKNOWN
+            ? name
+            : dt_arena_printf(draft->arena, "%s = %s", name, dt_python_text(value, draft->arena));
+
+    return text != NULL ? text : name;
+}
+
+/* Reads a file of settings, of the current folder or else of `folder` (NULL: only there). */
+static dt_status nanogpt_read_text(dt_strbuf *out, const char *path, const char *folder,
+                                   dt_error *err)
+{
+    dt_strbuf beside;
+    dt_status st;
+
+    dt_strbuf_init(&beside);
+    if (folder != NULL && path[0] != '/' && !dt_file_exists(path)) {
+        dt_strbuf_add_fmt(&beside, "%s/%s", folder, path);
+        if (dt_file_exists(beside.data))
+            path = beside.data;
+    }
+    st = dt_file_read(out, path, FILE_MOST, err);
+    dt_strbuf_release(&beside);
+    return st;
+}
+
+static dt_status take_file(dt_flags *flags, const char *path, const char *folder, dt_error *err)
+{
+    dt_draft *draft = flags->draft;
+    dt_python_file file;
+    dt_status st = DT_OK;
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    dt_python_init(&file, draft->arena);
+    DT_TRY(nanogpt_read_text(&text, path, folder, err));
+    DT_TRY(dt_python_read(&file, text.data, text.length, path, err));
+    for (size_t i = 0; i < file.count; i++) {
+        const dt_python_statement *s = &file.statements[i];
+        const char *place = dt_arena_printf(draft->arena, "%s:%d: %s", path, s->line, s->shown);
+
+        if (s->name == NULL)
+            dt_draft_left(draft, place, "it is not a plain assignment, and Python code is not run");
+        else
+            DT_TRY(set_one(flags, s->name, &s->value, shown_as(draft, s->name, &s->value), place,
+                           err));
+    }
+out:
+    dt_strbuf_release(&text);
+    return st;
+}
+
+/* Sets an option "--key=value". The value is a Python literal, or else a text. */
+static dt_status take_option(dt_flags *flags, const char *word, dt_error *err)
+{
+    dt_arena *arena = flags->draft->arena;
+    size_t length = strcspn(word + 2, "=");
+    char *name = dt_arena_strndup(arena, word + 2, length);
+    dt_python_file none;
+    dt_python_value value;
+
+    if (word[2 + length] != '=')
+        return DT_FAIL(err, DT_ERR_USAGE, "%s: expected --name=value", word);
+    dt_python_init(&none, arena);
+    if (!dt_python_evaluate(&value, &none, word + 2 + length + 1))
+        value = (dt_python_value){.kind = DT_PYTHON_TEXT, .text = word + 2 + length + 1};
+    return set_one(flags, name, &value, word, word, err);
+}
+
+/* Reads the words after train.py: files, which can be in `folder` (NULL: none), and options. A later setting replaces an
+ * earlier one. Values that only a shell or Python can evaluate go to the draft's `left`. */
+static dt_status nanogpt_read_settings(dt_flags *flags, dt_draft *draft,
+                                       const dt_launcher *launcher, const char *folder,
+                                       dt_error *err)
+{
+    dt_status st = dt_flags_read(flags, &dt_nanogpt_flags, NULL, 0, draft, err);
+
+    for (size_t i = 0; i < launcher->count && st == DT_OK; i++) {
+        const dt_shell_word *word = &launcher->words[i];
+
+        if (strncmp(word->text, "--", 2) == 0 && word->text[2] != '\0')
+            st = take_option(flags, word->text, err);
+        else if (strcmp(word->text, "--") != 0)
+            st = take_file(flags, word->text, folder, err);
+    }
+    return st;
+}
+
+/* Conversion. */
 
 static dt_status set_model(dt_draft *draft, const dt_flags *flags, dt_error *err)
 {
@@ -184,7 +371,7 @@ static dt_status convert(dt_draft *draft, const dt_launcher *launcher, const cha
     dt_status st = DT_OK;
     dt_flags flags;
 
-    DT_TRY(dt_nanogpt_read_settings(&flags, draft, launcher, folder, err));
+    DT_TRY(nanogpt_read_settings(&flags, draft, launcher, folder, err));
     DT_TRY(set_devices(draft, &flags, launcher, err));
     DT_TRY(set_model(draft, &flags, err));
     set_data(draft, &flags, folder);
@@ -231,7 +418,7 @@ static bool is_config(const char *path, const char *folder)
     dt_strbuf text;
 
     dt_strbuf_init(&text);
-    if (dt_nanogpt_read_text(&text, path, folder, &err) == DT_OK && text.length > 0)
+    if (nanogpt_read_text(&text, path, folder, &err) == DT_OK && text.length > 0)
         for (const char *at = text.data; at != NULL && !found;
              at = strchr(at, '\n'), at = at != NULL ? at + 1 : NULL)
             found = is_own(at, strspn(at, "abcdefghijklmnopqrstuvwxyz_"));

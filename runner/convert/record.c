@@ -1,4 +1,4 @@
-#include "runner/convert/record.h"
+#include "runner/convert/convert_int.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -13,8 +13,8 @@
 
 #include "base/child.h"
 #include "base/file.h"
-#include "base/proc_end.h"
-#include "runner/cli/interrupt.h"
+#include "base/process.h"
+#include "runner/cli/command.h"
 #include "runner/cli/report.h"
 
 extern char **environ;

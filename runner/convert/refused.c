@@ -1,8 +1,8 @@
 /* refused: refuses what is not certain in a script, with its line, its reason and what to do. */
 #include <string.h>
 
+#include "runner/convert/convert_int.h"
 #include "runner/convert/launcher.h"
-#include "runner/convert/script_int.h"
 
 #define ADVICE "'dtrun import --record -- bash SCRIPT' runs a script and notes the exact words"
 

@@ -4,8 +4,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "runner/convert/convert_int.h"
 #include "runner/convert/launcher.h"
-#include "runner/convert/script_int.h"
 
 dt_status dt_script_take(dt_script *script, char *const *words, size_t count, dt_error *err)
 {

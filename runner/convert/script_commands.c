@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "recipes/fields/values.h"
+#include "runner/convert/convert_int.h"
 #include "runner/convert/launcher.h"
-#include "runner/convert/script_int.h"
 
 enum { VARIABLES_MOST = 1000, SHOWN_MOST = 50 /* lines that change nothing */ };
 

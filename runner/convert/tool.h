@@ -1,4 +1,5 @@
-/* tool: converts the command lines of one program to recipes.
+/* tool: what the other folders use of the conversion: the programs whose command lines become recipes, and
+ * dtrun import for them.
  *
  * Adding a tool: its table of flags and its functions in separate files, its row in tools.c, fixtures in
  * tests/convert/NAME/.
@@ -6,6 +7,7 @@
 #ifndef DT_RUNNER_CONVERT_TOOL_H
 #define DT_RUNNER_CONVERT_TOOL_H
 
+#include "runner/cli/command.h"
 #include "runner/convert/launcher.h"
 
 typedef struct dt_convert_tool {
@@ -22,7 +24,7 @@ typedef struct dt_convert_tool {
 
 extern const dt_convert_tool dt_tool_fairseq, dt_tool_llmc, dt_tool_nanogpt, dt_tool_command;
 
-/* secrets.c: returns why the word looks like a secret; NULL: it does not. `next`: the word after it, or NULL. The result names
+/* command.c: returns why the word looks like a secret; NULL: it does not. `next`: the word after it, or NULL. The result names
  * the flag, never the value. */
 const char *dt_secret_reason(const char *word, const char *next, dt_arena *arena);
 /* Returns true if the variable "NAME=value" looks like a secret. */
@@ -41,5 +43,20 @@ dt_status dt_tools_convert(const dt_convert_tool **found, dt_draft *draft, const
  * replace those of the script. */
 dt_status dt_slurm_convert(dt_draft *draft, const char *text, size_t length, const char *path,
                            const dt_shell_command *options, dt_error *err);
+
+/* convert: converts other programs' command lines to recipes, for dtrun import fairseq, llm.c, nanogpt,
+ * slurm and command.
+ *
+ * Reads the one command of a script (script.h), or takes its words as a shell split them, or notes them while the script
+ * runs (convert_int.h); reads the launcher in front (launcher.h), and converts each flag to fields of a recipe (flags.h) with the
+ * program's table of flags (flags.h, tool.h). What is not certain is refused.
+ */
+
+/* Returns true if NAME is a supported program: fairseq, llm.c, nanogpt, slurm, command. */
+bool dt_convert_knows(const char *name);
+/* Runs dtrun import NAME: writes the recipe to stdout or to the file of -o, and what was not carried to stderr. */
+dt_status dt_convert(dt_call *call, dt_error *err);
+/* Runs dtrun import --record: runs a script with stand-ins for launchers, and writes a recipe for each of their commands. */
+dt_status dt_convert_record(dt_call *call, dt_error *err);
 
 #endif

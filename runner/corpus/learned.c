@@ -1,12 +1,10 @@
-#include "runner/corpus/learned.h"
+#include "runner/corpus/corpus.h"
 
 #include <stdlib.h>
 
-#include "runner/corpus/learn.h"
-#include "runner/corpus/threads.h"
-#include "runner/corpus/words.h"
+#include "runner/corpus/corpus_int.h"
 
-#include "base/alloc.h"
+#include "base/memory.h"
 
 typedef struct counting {
     const dt_learned_options *options;

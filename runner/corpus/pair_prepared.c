@@ -11,13 +11,12 @@
 #include "base/file.h"
 #include "base/version.h"
 #include "engine/data/sides.h"
-#include "runner/corpus/documents.h"
-#include "runner/corpus/pairs_int.h"
-#include "runner/corpus/work.h"
-#include "runner/node_setup/transfer/content.h"
+#include "runner/corpus/corpus.h"
+#include "runner/corpus/corpus_int.h"
+#include "runner/node_setup/workdir/contents.h"
 
 #define HEAD_LINES   50000 /* pairs that are read without preparing: a fraction of a second */
-#define KEY_VERSION  "pairs 1 " DT_VERSION /* as in prepared.c */
+#define KEY_VERSION  "pairs 1 " DT_VERSION /* as in token_files.c */
 #define FILE_NAME    "all.pairs"
 #define TELL_SECONDS 5.0
 

@@ -1,4 +1,4 @@
-#include "runner/corpus/pairs_int.h"
+#include "runner/corpus/corpus_int.h"
 
 #include <string.h>
 #include <sys/stat.h>

@@ -1,13 +1,12 @@
-/* prepare: tokenizes the data of a recipe (prepared.h). */
+/* prepare: tokenizes the data of a recipe (corpus.h). */
 #include <string.h>
 
 #include "base/dirs.h"
 #include "base/file.h"
 #include "recipes/fields/values.h"
-#include "runner/corpus/pairs_int.h"
-#include "runner/corpus/prepared.h"
-#include "runner/corpus/work.h"
-#include "runner/term/format.h"
+#include "runner/corpus/corpus.h"
+#include "runner/corpus/corpus_int.h"
+#include "runner/term/term.h"
 
 void dt_prepared_describe(dt_strbuf *out, const dt_prepared *made)
 {

@@ -1,12 +1,12 @@
 /* csv: writes one line a point, or with --wide one line a step and one column a metric. Values that
  * are not finite are "nan", "inf" and "-inf", which pandas and spreadsheets can read.
  */
-#include "base/csv.h"
 #include "base/clock.h"
+#include "base/display.h"
+#include "runner/cli/report.h"
 #include "runner/export/export.h"
-#include "runner/cli/output.h"
-#include "runner/term/format.h"
-#include "runner/view/compare/wide.h"
+#include "runner/term/term.h"
+#include "runner/view/compare/curve.h"
 
 typedef struct csv {
     dt_output output;

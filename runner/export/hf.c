@@ -7,7 +7,7 @@
 #include "runner/cli/report.h"
 #include "runner/export/export.h"
 #include "runner/launch/existing_run.h"
-#include "runner/launch/weights.h"
+#include "runner/launch/preflight.h"
 #include "runner/supervisor/supervisor.h"
 
 /* Runs `dtrun-engine export` on the checkpoint. */

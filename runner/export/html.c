@@ -1,8 +1,8 @@
 /* html: writes one self-contained file: the page of a run, or the comparison of several (web/report.h). */
 #include "base/clock.h"
 #include "base/dirs.h"
+#include "runner/cli/report.h"
 #include "runner/export/export.h"
-#include "runner/cli/output.h"
 #include "web/report.h"
 
 static dt_status write_html(const dt_export_job *job, dt_error *err)

@@ -5,9 +5,9 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "runner/cli/report.h"
 #include "runner/export/export.h"
-#include "runner/cli/output.h"
-#include "runner/term/format.h"
+#include "runner/term/term.h"
 
 typedef struct jsonl {
     dt_output output;

@@ -13,11 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/utf8.h"
+#include "base/display.h"
+#include "base/memory.h"
+#include "runner/cli/report.h"
 #include "runner/export/export.h"
-#include "runner/cli/output.h"
-#include "runner/export/thrift.h"
 
 #define ROWS_MOST 131072
 

@@ -10,12 +10,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/crc32c.h"
+#include "base/display.h"
 #include "base/file.h"
-#include "base/utf8.h"
+#include "runner/cli/report.h"
 #include "runner/export/export.h"
-#include "runner/cli/output.h"
-#include "runner/export/thrift.h"
 
 enum { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };
 

@@ -12,10 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/dirs.h"
 #include "base/file.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "runner/fetch/fetch_int.h"
 
@@ -329,7 +329,7 @@ dt_status dt_fetch(const char **path, const char *url, const dt_fetch_progress *
         unlink(at.etag);
         DT_TRY(dt_file_sync_dir(at.folder, err));
     }
-    (void)utimensat(AT_FDCWD, at.folder, NULL, 0); /* marks it as used (remote_helper/prune.c) */
+    (void)utimensat(AT_FDCWD, at.folder, NULL, 0); /* marks it as used (remote_helper/cache.c) */
     *path = at.file;
 out:
     if (part.fd >= 0)

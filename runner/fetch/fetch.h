@@ -18,8 +18,8 @@
 
 #include <stdatomic.h>
 
-#include "base/arena.h"
 #include "base/error.h"
+#include "base/memory.h"
 
 typedef struct dt_fetch_progress {
     void (*progress)(void *context, const char *text); /* "fetching https://...: 3 of 12 MB" */

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
+#include "base/memory.h"
 
 #define TRIES              5
 #define PAUSE_SECONDS      0.5  /* before the second try; doubled for each further try */

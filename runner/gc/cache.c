@@ -1,7 +1,7 @@
 /* cache: removes unused files from the cache of this machine.
  *
  * Every use of a cached file updates its time (runner/fetch, remote_helper), and files that a
- * process runs or reads are marked (cache_pin.h). While a launch prepares its nodes, files are in
+ * process runs or reads are marked (remote_helper/remote_helper.h). While a launch prepares its nodes, files are in
  * use but not yet marked, so files are kept for a day. Contents of the folder of a run's command (files/) are kept
  * while the run can need another node, so until it ends.
  */
@@ -15,7 +15,7 @@
 #include "base/dirs.h"
 #include "base/file.h"
 #include "runner/gc/gc.h"
-#include "runner/node_setup/remote_helper/cache_pin.h"
+#include "runner/node_setup/remote_helper/remote_helper.h"
 #include "runner/node_setup/workdir/contents.h"
 #include "runner/node_setup/workdir/workdir.h"
 #include "runner/supervisor/folder/run_folder.h"

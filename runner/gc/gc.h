@@ -1,4 +1,4 @@
-/* gc: finds, reports and removes what is no longer needed.
+/* gc: finds, reports and removes what is no longer needed, and keeps cache and logs below their quotas.
  *
  *   checkpoints   of ended runs: all but the newest `keep` and the best (engine/checkpoint), and none if the newer
  *                 ones are damaged
@@ -11,17 +11,17 @@
  *   leftovers     what an interrupted removal has left
  *
  * Removes what is older than `before_ms` (a run's age counts from its end, that of a cached file from its last
- * request), and of logs and cache the oldest beyond a quota (quota.h; supervisors enforce it automatically).
+ * request), and of logs and cache the oldest beyond a quota (gc.h; supervisors enforce it automatically).
  * Never       anything of a run that has not ended, that belongs to another user, or that is being copied; a fork
  *             has its own copies. Each item is checked again before it is removed, under the run's locks, so
  *             changes after the scan do no harm.
  * Threads     any; two gc at once each remove what the other has not
  */
-#ifndef DT_RUNNER_GC_H
-#define DT_RUNNER_GC_H
+#ifndef DT_RUNNER_GC_GC_H
+#define DT_RUNNER_GC_GC_H
 
-#include "base/arena.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "store/store.h"
 
 typedef enum dt_gc_kind {
@@ -66,14 +66,36 @@ dt_status dt_gc_scan(dt_gc *gc, dt_error *err);
  * `problem` and kept. */
 dt_status dt_gc_remove(dt_gc *gc, void (*problem)(const char *message), dt_error *err);
 
-/* --- items.c */
+/* --- runs.c */
 void dt_gc_add(dt_gc *gc, dt_gc_kind kind, const char *run, const char *path, int64_t time_ms);
-/* --- runs.c, cache.c, sweeps.c */
+/* --- runs.c, cache.c, runs.c */
 dt_status dt_gc_scan_runs(dt_gc *gc, dt_error *err);
 dt_status dt_gc_scan_cache(dt_gc *gc, dt_error *err);
 dt_status dt_gc_scan_sweeps(dt_gc *gc, dt_error *err);
 dt_status dt_gc_remove_run_item(dt_gc *gc, const dt_gc_item *item, bool *removed, dt_error *err);
 dt_status dt_gc_remove_cached(dt_gc *gc, const dt_gc_item *item, bool *removed, dt_error *err);
 dt_status dt_gc_remove_sweep(dt_gc *gc, const dt_gc_item *item, bool *removed, dt_error *err);
+
+/* quota: limits the size of cache and logs when a run ends.
+ *
+ * From       DTRUN_CACHE_QUOTA and DTRUN_LOG_QUOTA, "20GB" in powers of 1000; unset or empty: no quota. A run's
+ *            supervisors use those of its launch
+ * Removes    the oldest beyond the quota, by the rules of gc.h; files in use are kept
+ * Errors     DT_ERR_USAGE for an invalid quota, with the name of the variable
+ */
+
+/* Parses "20GB", "1.5 MB" or "0B" to bytes; `of` is named in the error. */
+dt_status dt_quota_parse(int64_t *out, const char *of, const char *text, dt_error *err);
+
+/* Reads the quotas from the environment; -1: none. */
+dt_status dt_quotas_read(int64_t quota[DT_GC_KINDS], dt_error *err);
+
+/* Checks the quotas at the launch, because a supervisor could only log an error. */
+dt_status dt_quotas_check(dt_error *err);
+
+/* Applies the quotas after `run` has ended and its locks are free: removes logs of other runs
+ * and unused cache files; its own logs are kept until another run ends. Each removed item and
+ * each failure is a line of the log (base/log.h). */
+dt_status dt_quotas_keep(const char *run, dt_error *err);
 
 #endif

@@ -15,8 +15,8 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-#include "base/alloc.h"
 #include "base/file.h"
+#include "base/memory.h"
 #include "runner/import/import.h"
 
 #define FILE_BYTES_MOST ((size_t)4 << 30)

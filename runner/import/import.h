@@ -29,7 +29,7 @@ typedef struct dt_imported {
     dt_import_names runs, metrics; /* names in the file */
     dt_import_point *points;       /* heap; dt_imported_release */
     int64_t count, capacity;
-    int64_t stored;           /* points written to the history (write.c) */
+    int64_t stored;           /* points written to the history (import.c) */
     int64_t skipped;          /* values that are not numbers */
     dt_import_names left_out; /* columns or tags that were not imported */
     bool decimal_comma;       /* one of them has numbers such as 2,5 */
@@ -50,7 +50,7 @@ typedef struct dt_import_format {
 
 extern const dt_import_format dt_import_csv, dt_import_mlflow, dt_import_tensorboard;
 
-/* --- points.c */
+/* --- import.c */
 void dt_imported_init(dt_imported *out, dt_arena *arena);
 void dt_imported_release(dt_imported *imported);
 /* Finds or adds a name; *out is its index. Control characters become '?', as on a terminal. */
@@ -59,7 +59,7 @@ void dt_import_name(int32_t *out, dt_import_names *names, const char *name, dt_a
 void dt_import_recipe(dt_imported *imported, int32_t run, const char *json);
 dt_status dt_import_add(dt_imported *imported, const dt_import_point *point, dt_error *err);
 
-/* --- write.c */
+/* --- import.c */
 /* Writes all runs in one transaction. *ids: their ids in the order of imported->runs, NULL for a
  * run without points. name: of the run, or with several runs a prefix of their names; NULL: names
  * from the file. Sets imported->stored. */

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runner/export/mlflow_body.h"
-#include "runner/export/mlflow_open.h"
+#include "runner/export/mlflow.h"
 #include "runner/import/import.h"
 
 #define API         "api/2.0/mlflow/"

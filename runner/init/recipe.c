@@ -1,10 +1,250 @@
-#include "runner/init/recipe.h"
-
+/* recipe: sizes a model for the data and the machine, and writes its recipe with comments. */
 #include <math.h>
+#include <string.h>
 
 #include "recipes/read/reader.h"
-#include "runner/init/recipe_int.h"
-#include "runner/launch/placement.h"
+#include "runner/init/init.h"
+#include "runner/launch/nodes.h"
+#include "runner/term/term.h"
+
+/* The draft of a recipe. */
+
+/* least_tokens: with fewer, the model memorises the data. */
+typedef struct dt_init_size {
+    int64_t layers, heads, embed, tokens, sequences;
+    const char *lr;
+    int64_t least_tokens, steps_most;
+    bool gpus; /* would take days on a CPU */
+} dt_init_size;
+
+/* A draft of the recipe. */
+typedef struct dt_init_draft {
+    const dt_init_wish *wish;
+    dt_arena *arena;
+    dt_init_size of;
+    int64_t items; /* tokens or rows of all training files; estimated if `guessed` */
+    bool guessed, gpus;
+    int64_t steps;
+    dt_fit fit;
+    dt_preflight flight;
+} dt_init_draft;
+
+/* Writes the recipe without its head: the comments of the head are known after it was checked. */
+
+/* Writing the draft with comments. */
+
+enum { LINE = 100 };
+
+static bool init_is_rows(const dt_init_draft *d)
+{
+    return d->wish->look->kind == DT_LOOK_ROWS;
+}
+
+static void add_quoted(dt_strbuf *out, const char *text)
+{
+    dt_strbuf_add_char(out, '"');
+    for (; *text != '\0'; text++) {
+        if (*text == '"' || *text == '\\')
+            dt_strbuf_add_char(out, '\\');
+        if (*text == '\n')
+            dt_strbuf_add_str(out, "\\n");
+        else if (*text == '\t')
+            dt_strbuf_add_str(out, "\\t");
+        else
+            dt_strbuf_add_char(out, *text);
+    }
+    dt_strbuf_add_char(out, '"');
+}
+
+static void add_files(dt_strbuf *out, const char *key, const dt_string_list *files)
+{
+    dt_strbuf_add_fmt(out, "  %s:", key);
+    for (int64_t i = 0; i < files->count; i++) {
+        dt_strbuf_add_str(out, files->count == 1 ? " " : "\n    - ");
+        add_quoted(out, files->items[i]);
+    }
+    dt_strbuf_add_char(out, '\n');
+}
+
+static void add_data(dt_strbuf *out, const dt_init_draft *d)
+{
+    const dt_look *look = d->wish->look;
+
+    dt_strbuf_add_str(out, "data:\n");
+    add_files(out, "train", &look->train);
+    if (look->validation.count > 0)
+        add_files(out, "validation", &look->validation);
+    else
+        dt_strbuf_add_str(out, "  split: 0.1            # the last tenth is for validation\n");
+    if (look->kind == DT_LOOK_TEXT && d->wish->tokenizer == NULL)
+        dt_strbuf_add_str(
+            out, "  tokens: char          # or 'tokenizer: DIR' for the tokenizer of a model\n");
+    if (d->wish->tokenizer != NULL && look->kind != DT_LOOK_ROWS) {
+        dt_strbuf_add_str(out, "  tokenizer: ");
+        add_quoted(out, d->wish->tokenizer);
+        dt_strbuf_add_char(out, '\n');
+    }
+    if (look->field != NULL) {
+        dt_strbuf_add_str(out, "  field: ");
+        add_quoted(out, look->field);
+        dt_strbuf_add_str(out, "        # the field that holds the text\n");
+    }
+}
+
+static void add_model(dt_strbuf *out, const dt_init_draft *d)
+{
+    const dt_look *look = d->wish->look;
+
+    dt_strbuf_add_str(out, "model:\n");
+    if (init_is_rows(d)) {
+        dt_strbuf_add_fmt(
+            out,
+            "  kind: mlp\n  layers: 2\n  embed: %lld             # width of the layers\n"
+            "  inputs: %lld            # columns except the last\n"
+            "  outputs: %lld           # %s\n",
+            (long long)d->of.embed, (long long)look->columns - 1,
+            (long long)(look->classes > 0 ? look->classes : 1),
+            look->classes > 0 ? "classes; the last column is the class"
+                              : "the last column is predicted");
+        if (look->classes == 0)
+            dt_strbuf_add_str(out, "  loss: squared_error\n");
+        return;
+    }
+    dt_strbuf_add_fmt(out,
+                      "  kind: gpt2            # or llama, with 'ffn'\n"
+                      "  layers: %lld\n  heads: %lld\n  embed: %lld\n",
+                      (long long)d->of.layers, (long long)d->of.heads, (long long)d->of.embed);
+}
+
+static void add_batch(dt_strbuf *out, const dt_init_draft *d)
+{
+    if (init_is_rows(d))
+        dt_strbuf_add_fmt(out, "batch: %lld               # rows for each rank and step\n",
+                          (long long)d->of.sequences);
+    else
+        dt_strbuf_add_fmt(
+            out,
+            "batch:\n  sequences: %lld         # for each rank and step\n"
+            "  tokens: %lld            # of each sequence: the context of the model\n",
+            (long long)d->of.sequences, (long long)d->of.tokens);
+}
+
+/* Writes "a,b" as a list; commas within brackets belong to ranges. */
+static void add_nodes(dt_strbuf *out, const char *nodes)
+{
+    dt_strbuf one;
+    int depth = 0;
+
+    dt_strbuf_init(&one);
+    dt_strbuf_add_str(out, "nodes: [");
+    for (const char *at = nodes;; at++) {
+        depth += (*at == '[') - (*at == ']');
+        if (*at != '\0' && (*at != ',' || depth > 0)) {
+            dt_strbuf_add_char(&one, *at);
+            continue;
+        }
+        add_quoted(out, one.data);
+        if (*at == '\0')
+            break;
+        dt_strbuf_add_str(out, ", ");
+        dt_strbuf_reset(&one);
+    }
+    dt_strbuf_add_str(out, "] # ssh destinations; check them with 'dtrun doctor'\n");
+    dt_strbuf_release(&one);
+}
+
+static void add_place(dt_strbuf *out, const dt_init_draft *d)
+{
+    if (d->wish->nodes != NULL)
+        add_nodes(out, d->wish->nodes);
+    if (d->gpus)
+        dt_strbuf_add_str(out,
+                          "strategy: fsdp          # on all GPUs of a node; 'gpus: N' uses fewer\n"
+                          "precision: bf16\n");
+    else if (d->wish->nodes == NULL)
+        dt_strbuf_add_str(out, "ranks: 1                # 2 or more train with ddp\n");
+}
+
+static void init_add_recipe(dt_strbuf *out, const dt_init_draft *d)
+{
+    add_data(out, d);
+    add_model(out, d);
+    add_batch(out, d);
+    dt_strbuf_add_fmt(out, "optimizer:\n  lr: %s\nschedule:\n  steps: %lld\n  warmup_steps: %lld\n",
+                      init_is_rows(d) ? "3e-3" : d->of.lr, (long long)d->steps,
+                      (long long)(d->steps / 20));
+    dt_strbuf_add_fmt(
+        out,
+        "evaluate:\n  every: %lld             # steps; 'every_epoch: 1' evaluates after each pass "
+        "over the data\n",
+        (long long)(d->steps / 10));
+    if (d->steps > 5000)
+        dt_strbuf_add_fmt(
+            out, "checkpoint:\n  every: %lld           # steps; the best one is kept too\n",
+            (long long)(d->steps / 20));
+    add_place(out, d);
+}
+
+/* --- the head */
+
+static void add_comment(dt_strbuf *out, const char *label, const char *text)
+{
+    dt_strbuf_add_fmt(out, "# %-8s  ", label);
+    for (size_t column = 12; *text != '\0'; text++, column++) {
+        if (*text == ' ' && column + strcspn(text + 1, " ") > LINE - 2) {
+            dt_strbuf_add_str(out, "\n#           ");
+            column = 12;
+        }
+        dt_strbuf_add_char(out, *text != '\n' ? *text : ' ');
+    }
+    dt_strbuf_add_char(out, '\n');
+}
+
+static const char *where(const dt_init_draft *d)
+{
+    const dt_plan *plan = &d->flight.plan;
+    const char *nodes = d->wish->nodes != NULL ? d->wish->nodes : "this machine";
+
+    if (d->fit.gpu != NULL)
+        return dt_arena_printf(d->arena, "%s, as if it had %lld %s each", nodes,
+                               (long long)d->flight.ranks_on_node, d->fit.gpu->name);
+    if (d->wish->nodes != NULL)
+        return dt_arena_printf(d->arena, "%s (not contacted)", nodes);
+    return dt_arena_printf(
+        d->arena, "%s: %s", nodes,
+        strcmp(plan->ranks[0].device, "cpu") == 0
+            ? dt_arena_printf(d->arena, "%lld CPU threads", (long long)plan->ranks[0].threads)
+            : "its GPUs");
+}
+
+static void init_add_head(dt_strbuf *out, const dt_init_draft *d)
+{
+    char parameters[DT_FORMAT_SIZE], bytes[DT_FORMAT_SIZE], items[DT_FORMAT_SIZE];
+    const char *data = dt_fit_data_text(&d->fit, d->arena);
+
+    dt_strbuf_add_str(
+        out, "# yaml-language-server: $schema=recipe.schema.json\n"
+             "# Written by 'dtrun init'. With 'dtrun schema > recipe.schema.json' in this folder, "
+             "editors check it;\n# docs/recipe.md describes every field.\n#\n");
+    if (d->guessed)
+        data = dt_arena_printf(d->arena, "%s, about %s to train on (from the file size)", data,
+                               dt_format_count(items, sizeof(items), (double)d->items));
+    add_comment(out, "data",
+                dt_arena_printf(d->arena, "%s: %s", dt_look_kind_name(d->wish->look->kind), data));
+    add_comment(out, "model",
+                dt_arena_printf(
+                    d->arena, "%s parameters, %s of memory a rank",
+                    dt_format_count(parameters, sizeof(parameters),
+                                    (double)d->flight.memory.parameter_count),
+                    dt_format_bytes(bytes, sizeof(bytes), (double)d->flight.memory.total_bytes)));
+    add_comment(out, "where", where(d));
+    add_comment(
+        out, "time",
+        dt_arena_printf(d->arena, "%s (%s)", dt_fit_time_text(&d->fit, d->arena), d->fit.basis));
+    add_comment(out, "next",
+                "check with 'dtrun validate', test with 'dtrun smoke', run with 'dtrun launch'");
+    dt_strbuf_add_str(out, "recipe: 1\n\n");
+}
 
 /* From small to large. */
 static const dt_init_size sizes[] = {
@@ -45,7 +285,7 @@ static dt_status look(dt_init_draft *d, dt_error *err)
     dt_strbuf text;
 
     dt_strbuf_init(&text);
-    dt_init_add_recipe(&text, d);
+    init_add_recipe(&text, d);
     st = look_at_recipe(d, dt_arena_strdup(d->arena, text.data), err);
     dt_strbuf_release(&text);
     return st;
@@ -71,7 +311,7 @@ static bool is_soon(const dt_init_draft *d)
 /* Sets the number of steps from the items of a step on all ranks. */
 static void set_length(dt_init_draft *d)
 {
-    double step = (double)(d->of.sequences * (dt_init_is_rows(d) ? 1 : d->of.tokens));
+    double step = (double)(d->of.sequences * (init_is_rows(d) ? 1 : d->of.tokens));
     double steps = PASSES * (double)d->items / step;
 
     if (d->flight.tokens_per_step > 0)
@@ -89,14 +329,14 @@ static void shorten(dt_init_draft *d)
     while (d->of.tokens > 8 && d->of.tokens * 20 > d->items)
         d->of.tokens /= 2;
     while (d->of.sequences > 1 &&
-           d->of.sequences * (dt_init_is_rows(d) ? 1 : d->of.tokens) * 4 > d->items)
+           d->of.sequences * (init_is_rows(d) ? 1 : d->of.tokens) * 4 > d->items)
         d->of.sequences /= 2;
 }
 
 static void take_size(dt_init_draft *d, int index)
 {
     d->of = sizes[index];
-    if (dt_init_is_rows(d)) {
+    if (init_is_rows(d)) {
         d->of.embed = 64;
         d->of.sequences = 64;
         d->of.tokens = 1;
@@ -128,7 +368,7 @@ static dt_status choose(dt_init_draft *d, dt_error *err)
 
     d->items = guess_items(d);
     d->guessed = true;
-    if (d->items < TOKENS_LEAST && !dt_init_is_rows(d))
+    if (d->items < TOKENS_LEAST && !init_is_rows(d))
         DT_THROW(err, DT_ERR_USAGE, "too little data: about %lld tokens", (long long)d->items);
     take_size(d, index);
     DT_TRY(look(d, err));
@@ -136,7 +376,7 @@ static dt_status choose(dt_init_draft *d, dt_error *err)
         d->items = d->flight.data.train_tokens;
         d->guessed = false;
     }
-    while (!dt_init_is_rows(d) && index + 1 < SIZES && d->items >= sizes[index + 1].least_tokens &&
+    while (!init_is_rows(d) && index + 1 < SIZES && d->items >= sizes[index + 1].least_tokens &&
            (d->gpus || !sizes[index + 1].gpus))
         index++;
     for (; index >= 0; index--) {
@@ -169,8 +409,8 @@ dt_status dt_init_recipe(dt_strbuf *out, const dt_init_wish *wish, dt_arena *are
                  wish->look->field);
     d.gpus = wish->gpus_as != NULL || (wish->nodes == NULL && dt_placement_gpus_here() > 0);
     DT_TRY(choose(&d, err));
-    dt_init_add_head(out, &d);
-    dt_init_add_recipe(out, &d);
+    init_add_head(out, &d);
+    init_add_recipe(out, &d);
 out:
     return st;
 }

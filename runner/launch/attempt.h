@@ -1,4 +1,4 @@
-/* attempt: creates a supervised run, or its next attempt, from a checked recipe.
+/* attempt: creates a supervised run, or its next attempt, from a checked recipe, and generates ids of runs.
  *
  * Order      folder → recipe.yaml → attempt-N/plan.json → row in the store → supervisor.
  *            A failure before the row removes the folder again; a failure after it leaves a failed attempt
@@ -8,6 +8,8 @@
 #ifndef DT_RUNNER_LAUNCH_ATTEMPT_H
 #define DT_RUNNER_LAUNCH_ATTEMPT_H
 
+#include "base/error.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "recipes/plan/plan.h"
 #include "recipes/read/reader.h"
@@ -48,5 +50,17 @@ dt_status dt_attempt_launch(const char **run, dt_store *store, const dt_recipe_s
 dt_status dt_attempt_resume(dt_store *store, const dt_run *run, const char *checkpoint,
                             const dt_budget_place *at, dt_preflight *flight, dt_arena *arena,
                             dt_error *err);
+
+/* run_id: generates short run ids that are easy to read.
+ *
+ * Six of the 31 characters a-z and 2-9 without i, l and o (taken for 1 and 0): 887 million ids, from the
+ * system's random numbers. Creating its folder claims an id, which only one process can do.
+ */
+
+#define DT_RUN_ID_SIZE 7
+
+/* Claims a new id and creates its folder runs/ID, which the caller removes if the launch fails;
+ * texts live in the arena. *folder is NULL after an error: nothing was created. */
+dt_status dt_run_id_take(const char **run, const char **folder, dt_arena *arena, dt_error *err);
 
 #endif

@@ -1,11 +1,12 @@
-/* existing_run: reads what resume and fork start from: the recipe of an existing run with --set, one of its
- * checkpoints, and its tokenizer. Checks that training can continue from them.
+/* existing_run: what resume, fork, generate and score start from: the recipe and the checkpoints of an
+ * existing run.
  *
  * Errors: DT_ERR_NOT_FOUND if there is no such checkpoint, DT_ERR_USAGE, DT_ERR_RECIPE
  */
 #ifndef DT_RUNNER_LAUNCH_EXISTING_RUN_H
 #define DT_RUNNER_LAUNCH_EXISTING_RUN_H
 
+#include "base/json.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "recipes/fields/recipe.h"
 #include "recipes/read/origins.h"
@@ -42,12 +43,74 @@ dt_status dt_existing_run_checkpoint_path(const char **path, dt_store *store, co
                                           const char *which, dt_arena *arena, dt_error *err);
 
 /* Checks everything before the attempt that continues from the open checkpoint in the folder
- * `path`: preflight.h, resume_check.h and node_checks.h. *at: position in the data. If the file of
+ * `path`: preflight.h, existing_run.h and nodes.h. *at: position in the data. If the file of
  * recipe->data.tokenizer is missing and --set does not name another, copies the tokenizer of the
  * checkpoint into the run's folder, with a note. `origins` must outlive *flight. */
 dt_status dt_existing_run_preflight(dt_preflight *flight, dt_budget_place *at, dt_recipe *recipe,
                                     const dt_origins *origins, const dt_run *run,
                                     const dt_checkpoint *checkpoint, const char *path,
                                     const dt_call *call, dt_error *err);
+
+/* resume_check: checks, before there is an attempt, whether a run can resume from a checkpoint with a recipe.
+ *
+ * Errors  DT_ERR_RECIPE with what does not match the checkpoint: data in which its position means something else
+ *         (unless `new_data` allows them), other parameters, a model that computes something else with them
+ *         (unless `new_model` allows it), another optimizer; and if every step is done
+ */
+
+/* flight->plan.new_data: the data may differ. *at: position in the recipe's data from which the
+ * run continues. */
+dt_status dt_resume_check(dt_budget_place *at, const dt_preflight *flight,
+                          const dt_checkpoint *checkpoint, const dt_run *run, const dt_call *call,
+                          dt_error *err);
+
+/* Prints a note if a step has a different number of tokens than before the checkpoint, and how
+ * to keep that number. Call after the ranks are final (dt_nodes_check). */
+void dt_resume_note_batch(const dt_preflight *flight, const dt_checkpoint *checkpoint,
+                          const dt_call *call);
+
+/* program: starts the next attempt of an ended run of a command, with the same command or as --set changes it. */
+
+/* DT_ERR_USAGE: the run is finished, or an option is for runs that train. */
+dt_status dt_program_resume(dt_store *store, dt_run *run, const dt_call *call, dt_error *err);
+
+/* from_checkpoint: runs an engine command on a run's checkpoint, with the options of the dtrun command.
+ *
+ * The dtrun command has --checkpoint (STEP, best or a folder), and the same name as the engine's command. */
+
+/* Options of the dtrun command. */
+#define DT_FROM_CHECKPOINT_OPTIONS                                                              \
+    {.name = "checkpoint",                                                                      \
+     .letter = 'c',                                                                             \
+     .kind = DT_OPTION_TEXT,                                                                    \
+     .value = "STEP|best|DIR",                                                                  \
+     .help =                                                                                    \
+         "use this step, the lowest validation loss, or a folder (with a '/'), instead of the " \
+         "newest checkpoint"},                                                                  \
+        {.name = "device",                                                                      \
+         .kind = DT_OPTION_TEXT,                                                                \
+         .value = "NAME",                                                                       \
+         .fallback = "cpu",                                                                     \
+         .help = "cpu, or cuda:N of this machine"},                                             \
+    {                                                                                           \
+        .name = "threads", .kind = DT_OPTION_INT, .value = "N", .fallback = "0", .low = 0,      \
+        .high = 1024, .help = "CPU threads; 0 for all cores"                                    \
+    }
+
+/* Splits RUN@WHICH; run names contain no '@'. Without '@', *which is the value of --checkpoint,
+ * or NULL. DT_ERR_USAGE if both are given. option: the command has --checkpoint. */
+dt_status dt_from_checkpoint_ref(const char **run, const char **which, const char *ref, bool option,
+                                 const dt_call *call, dt_error *err);
+
+/* Returns the folder of that checkpoint, or of the newest if `which` is NULL. DT_ERR_NOT_FOUND. */
+dt_status dt_from_checkpoint_find(const char **path, dt_store *store, const dt_run *run,
+                                  const char *which, const dt_call *call, dt_error *err);
+
+/* Runs `dtrun-engine COMMAND` with the given options, except those that only dtrun has. The output
+ * is collected in `text`, and printed as it arrives unless `quiet`. With --json, *object is its
+ * answer with version and run added first (new reference); else NULL. */
+dt_status dt_from_checkpoint_call(json_t **object, dt_strbuf *text, const dt_run *run,
+                                  const char *checkpoint, bool quiet, const dt_call *call,
+                                  dt_error *err);
 
 #endif

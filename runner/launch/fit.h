@@ -1,7 +1,7 @@
-/* fit: predicts what a run needs before it starts: data, memory, communication, arithmetic and time.
+/* fit: predicts what a run needs before it starts, and prints the prediction and what a launch would start.
  *
  * Time     steps x FLOPs of the model per step / rate, for the lowest and the highest rate: of past runs on
- *          the same devices (past_speed.h); else of GPUs as in predict.h, at GPU_SHARE_LOW to GPU_SHARE_HIGH of the
+ *          the same devices (fit.c); else of GPUs as in predict.h, at GPU_SHARE_LOW to GPU_SHARE_HIGH of the
  *          data sheet's rate; else of processors by their instruction set.
  *          Without evaluations, checkpoints, and the time before the first step
  */
@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "runner/cli/command.h"
 #include "runner/launch/preflight.h"
-#include "runner/predict/gpu_specs.h"
+#include "runner/predict/predict.h"
 #include "runner/term/table.h"
 
 typedef struct dt_fit {
@@ -54,14 +54,22 @@ void dt_fit_note(const dt_fit *fit, const dt_call *call);
                      "a100, a100-40gb, l40s, rtx4090",                                           \
     }
 
-/* Parses the name of a GPU (gpu_specs.h) and the number per node. DT_ERR_USAGE. */
-dt_status dt_fit_parse_gpus(const dt_gpu_spec **out, int64_t *count, const char *text,
-                            dt_error *err);
 /* Runs dt_preflight_with_gpus for --gpus-as; available_bytes are those of the GPU. */
 dt_status dt_fit_preflight(dt_preflight *out, const dt_gpu_spec **gpu, const dt_recipe *recipe,
                            const dt_recipe_source *source, const char *gpus_as, dt_arena *arena,
                            dt_error *err);
 /* Returns DT_ERR_RECIPE, with a table of the memory, if a rank does not fit the GPU. */
 dt_status dt_fit_check_gpu(const dt_preflight *flight, const dt_gpu_spec *gpu, dt_error *err);
+
+/* dry_run: prints what a launch would start, without starting it. */
+
+/* Prints text, or {"version", "parameters", "tokens_per_step", "memory", "plan", "data", "time",
+ * ...}. */
+dt_status dt_dry_run_print(const dt_fit *fit, const dt_call *call, dt_error *err);
+/* The same for a command: {"version", "task", "command", "workdir", "plan"}. */
+dt_status dt_dry_run_print_command(const dt_preflight *flight, const dt_call *call, dt_error *err);
+/* The same for a recipe whose task is to generate or to score: {"version", "task", "run", "lines", "parameters",
+ * "ranks", "recipe"}. */
+dt_status dt_dry_run_print_task(const dt_preflight *flight, const dt_call *call, dt_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-#include "runner/launch/from_checkpoint.h"
+#include "runner/launch/existing_run.h"
 
 #include <string.h>
 
@@ -6,8 +6,7 @@
 #include "engine/checkpoint/checkpoint.h"
 #include "runner/cli/program.h"
 #include "runner/cli/report.h"
-#include "runner/launch/existing_run.h"
-#include "runner/supervisor/folder/task_run.h"
+#include "runner/supervisor/folder/task_folder.h"
 #include "runner/supervisor/supervisor.h"
 
 dt_status dt_from_checkpoint_ref(const char **run, const char **which, const char *ref, bool option,

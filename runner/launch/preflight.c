@@ -1,3 +1,5 @@
+/* preflight: downloads data that a recipe names by URL, and checks data, placement, memory, programs and
+ * disk before a run exists. */
 #include "runner/launch/preflight.h"
 
 #include <string.h>
@@ -10,13 +12,43 @@
 #include "recipes/fields/nodes.h"
 #include "runner/cli/program.h"
 #include "runner/cli/report.h"
-#include "runner/corpus/prepared.h"
-#include "runner/launch/fetch_inputs.h"
-#include "runner/launch/placement.h"
-#include "runner/launch/slurm_plan.h"
-#include "runner/supervisor/session/notify.h"
+#include "runner/corpus/corpus.h"
+#include "runner/fetch/fetch.h"
+#include "runner/launch/nodes.h"
 #include "runner/supervisor/supervisor.h"
-#include "runner/term/format.h"
+#include "runner/term/term.h"
+
+static void tell_download(void *context, const char *text)
+{
+    dt_report_say("%s", text);
+}
+
+static dt_status fetch_list(dt_string_list *list, dt_arena *arena, dt_error *err)
+{
+    static const dt_fetch_progress progress = {.progress = tell_download};
+    const char **items = dt_arena_alloc_array(arena, (size_t)list->count + 1, sizeof(items[0]));
+    dt_status st = DT_OK;
+
+    for (int64_t i = 0; i < list->count; i++) {
+        items[i] = list->items[i];
+        if (strstr(items[i], "://") != NULL)
+            DT_TRY(dt_fetch(&items[i], items[i], &progress, arena, err));
+    }
+    list->items = items;
+out:
+    return st;
+}
+
+dt_status dt_fetch_recipe(dt_recipe *out, const dt_recipe *recipe, dt_arena *arena, dt_error *err)
+{
+    dt_status st;
+
+    *out = *recipe;
+    DT_TRY(fetch_list(&out->data.train, arena, err));
+    DT_TRY(fetch_list(&out->data.validation, arena, err));
+out:
+    return st;
+}
 
 /* Parameters and two moments, fp32. */
 enum { CHECKPOINT_BYTES_PER_PARAMETER = 12 };
@@ -93,7 +125,7 @@ out:
     return st;
 }
 
-static void tell(const char *text)
+static void tell_preparation(const char *text)
 {
     dt_report_say("%s", text);
 }
@@ -123,7 +155,7 @@ static dt_status prepare_text(const char **warnings, dt_recipe *here, bool make,
     dt_prepared train, validation;
     dt_status st = DT_OK;
 
-    DT_TRY(dt_prepare_recipe(here, make, tell, &train, &validation, arena, err));
+    DT_TRY(dt_prepare_recipe(here, make, tell_preparation, &train, &validation, arena, err));
     tell_prepared("data.train", &train);
     tell_prepared("data.validation", &validation);
     *warnings = train.warnings;
@@ -272,7 +304,7 @@ dt_status dt_preflight_check(dt_preflight *out, const dt_recipe *recipe,
     DT_TRY(look_at_recipe(out, recipe, source, true, 0, arena, err));
     DT_TRY(dt_resources_memory(&out->available_bytes, err));
     ranks = dt_plan_memory_ranks(&out->plan, 0);
-    if (ranks_here(&out->plan) == 0) /* node_checks.h checks other machines */
+    if (ranks_here(&out->plan) == 0) /* nodes.h checks other machines */
         out->available_bytes = 0;
     else if (recipe->task != DT_TASK_COMMAND)
         DT_TRY(dt_memory_check(recipe, out->data.vocab, &ranks, ranks_here(&out->plan),

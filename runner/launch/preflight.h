@@ -1,5 +1,5 @@
-/* preflight: checks everything that can be checked before a run exists: data, placement, memory, programs, disk.
- * Writes nothing.
+/* preflight: checks everything that can be checked before a run exists, downloads data that are named by
+ * URL, and finds the files from which parameters start.
  *
  * Errors  DT_ERR_RECIPE for what the recipe must change (with the arithmetic for memory), DT_ERR_IO for an
  *         incomplete installation or a full disk
@@ -9,8 +9,11 @@
 
 #include <stdbool.h>
 
-#include "engine/data/budget.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "engine/data/data.h"
 #include "recipes/cost/memory.h"
+#include "recipes/fields/recipe.h"
 #include "recipes/plan/plan.h"
 #include "recipes/read/reader.h"
 #include "runner/node_setup/workdir/workdir.h"
@@ -29,9 +32,8 @@ typedef struct dt_preflight {
     /* memory for the ranks of this machine; 0 if none uses its processors: the engine checks the memory of a GPU */
     int64_t available_bytes;
     int64_t tokens_per_step;
-    const dt_tree
-        *tree; /* folder of a command for nodes that do not share it, or NULL (workdir.h) */
-    const char *warning;       /* about the steps, which are known only with the data; NULL: none */
+    const dt_tree *tree; /* folder of a command for nodes that do not share it, or NULL (nodes.h) */
+    const char *warning; /* about the steps, which are known only with the data; NULL: none */
     const dt_workdir_left_list *left; /* what rules leave out of it; NULL without `tree` */
     const dt_origins *origins; /* origins of the recipe, stored with the attempt; may be NULL */
 } dt_preflight;
@@ -62,9 +64,6 @@ void dt_preflight_each_warning(const char *warnings,
                                void *context);
 
 int64_t dt_preflight_replicas(const dt_preflight *flight); /* over all ranks */
-/* Returns the sequences (for sentence pairs: batches) of one step, over all replicas and
- * micro-steps. */
-int64_t dt_preflight_samples(const dt_preflight *flight);
 /* Returns the tokens or rows of one step; for sentence pairs the target tokens of an average
  * step. */
 int64_t dt_preflight_items(const dt_preflight *flight);
@@ -75,5 +74,34 @@ dt_status dt_preflight_check_steps(dt_preflight *flight, dt_arena *arena, dt_err
 /* Returns the steps of the whole run as the engine will count them with this plan, from its
  * start (NULL) or from a checkpoint's position; 0 if only a full read of the data can tell. */
 int64_t dt_preflight_steps(const dt_preflight *flight, const dt_budget_place *at);
+
+/* fetch_inputs: downloads the data that a recipe names by URL to this machine. */
+
+/* Replaces every URL of data.train and data.validation by a path in the cache; *out borrows the
+ * rest of `recipe`. Reports downloads on stderr. Errors as in runner/fetch/fetch.h. */
+dt_status dt_fetch_recipe(dt_recipe *out, const dt_recipe *recipe, dt_arena *arena, dt_error *err);
+
+/* weights: finds and checks the files from which a new run starts (model.from).
+ *
+ * Errors  DT_ERR_RECIPE naming what does not fit
+ */
+
+/* Finds the files and checks them against the recipe's model; flight->plan then has them. Does
+ * nothing if the recipe names none. */
+dt_status dt_weights_preflight(dt_preflight *flight, dt_arena *arena, dt_error *err);
+
+/* Folder RUN/origin, for exports of the run: config.json and generation_config.json of the weights, and the files of
+ * the tokenizer: those next to the recipe's tokenizer.json, else those that came with the weights. Then the original
+ * folders may be removed. recipe: with data.tokenizer as written, not the copy in the cache. */
+#define DT_WEIGHTS_ORIGIN "origin"
+dt_status dt_weights_keep_origin(const dt_weights_files *files, const dt_recipe *recipe,
+                                 const char *run_folder, dt_arena *arena, dt_error *err);
+/* Copies the folder of the run that this run was forked from. */
+dt_status dt_weights_copy_origin(const char *from_run_folder, const char *run_folder,
+                                 dt_arena *arena, dt_error *err);
+
+/* Returns {"from": ..., "kind": ..., "files": [{"path", "bytes", "xxh3_128"}]} for the
+ * provenance. New reference; NULL: parameters are initialized randomly. */
+json_t *dt_weights_provenance(const dt_plan *plan);
 
 #endif

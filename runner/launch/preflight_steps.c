@@ -1,5 +1,5 @@
 /* preflight_steps: counts the steps of a run as the engine does, before it starts. */
-#include "engine/data/packs.h"
+#include "engine/data/stream.h"
 #include "recipes/architecture/architecture.h"
 #include "runner/launch/preflight.h"
 
@@ -13,7 +13,9 @@ static bool has_pairs(const dt_preflight *flight)
     return flight->plan.recipe.batch.max_tokens > 0;
 }
 
-int64_t dt_preflight_samples(const dt_preflight *flight)
+/* Returns the sequences (for sentence pairs: batches) of one step, over all replicas and
+ * micro-steps. */
+static int64_t preflight_samples(const dt_preflight *flight)
 {
     const dt_recipe *recipe = &flight->plan.recipe;
 
@@ -23,7 +25,7 @@ int64_t dt_preflight_samples(const dt_preflight *flight)
 
 int64_t dt_preflight_items(const dt_preflight *flight)
 {
-    int64_t samples = dt_preflight_samples(flight), groups = flight->data.train_groups;
+    int64_t samples = preflight_samples(flight), groups = flight->data.train_groups;
 
     if (!has_pairs(flight))
         return samples * flight->plan.recipe.batch.tokens;
@@ -70,7 +72,7 @@ int64_t dt_preflight_steps(const dt_preflight *flight, const dt_budget_place *at
     if (!count_in(&sampler, flight))
         return 0;
     sampler.tail = recipe->data.tail;
-    return dt_budget_steps(recipe, &sampler, dt_preflight_samples(flight), at);
+    return dt_budget_steps(recipe, &sampler, preflight_samples(flight), at);
 }
 
 dt_status dt_preflight_check_steps(dt_preflight *flight, dt_arena *arena, dt_error *err)
@@ -81,7 +83,7 @@ dt_status dt_preflight_check_steps(dt_preflight *flight, dt_arena *arena, dt_err
     dt_status st = DT_OK;
 
     if (count_in(&sampler, flight))
-        DT_TRY(dt_sampler_set_tail(&sampler, recipe->data.tail, dt_preflight_samples(flight), err));
+        DT_TRY(dt_sampler_set_tail(&sampler, recipe->data.tail, preflight_samples(flight), err));
     if (steps > 0 && recipe->schedule.epochs > 0 && recipe->schedule.warmup_steps > steps)
         flight->warning =
             dt_arena_printf(arena,

@@ -1,4 +1,5 @@
-/* provenance: records where an attempt comes from.
+/* provenance: records where an attempt comes from: command, versions, git commit, data, weights, and what
+ * --set changed.
  *
  *   {"command": ["dtrun", "launch", "gpt.yaml"], "folder": "/home/ada",
  *    "dtrun": "0.1.0", "commit": "c04f92d", "host": "gpu-a", "user": "ada",
@@ -16,7 +17,9 @@
 
 #include "base/json.h"
 #include "recipes/plan/plan.h"
+#include "recipes/read/reader.h"
 #include "runner/term/table.h"
+#include "runner/term/term.h"
 #include "store/store.h"
 
 /* Returns the provenance, a new reference. plan: its recipe has data at paths of this machine. */
@@ -31,5 +34,26 @@ void dt_provenance_add(dt_table *table, const dt_attempt *attempts, int64_t coun
 
 /* Returns the commit of the repository that the folder is in; "": unknown. */
 const char *dt_provenance_commit(const char *folder, dt_arena *arena);
+
+/* overrides: finds, stores and prints what --set changed.
+ *
+ * A launch is compared with the recipe file, a resume with the recipe of the previous attempt. If the file alone
+ * is not a complete recipe (--set gave what is missing), the arguments of --set are used instead.
+ */
+
+/* Return [{"key", "old", "new"}, ...], a new reference. */
+json_t *dt_overrides_of_launch(const dt_recipe_source *source, const dt_recipe *recipe,
+                               dt_arena *arena);
+json_t *dt_overrides_of_resume(const dt_run *before, const dt_recipe *recipe, dt_arena *arena);
+
+dt_status dt_overrides_store(dt_store *store, const char *run, const json_t *changes,
+                             dt_error *err);
+
+/* Returns the changes of all attempts, each with "attempt". New reference. */
+json_t *dt_overrides_to_json(const dt_attempt *attempts, int64_t count);
+/* Appends a line per change: "optimizer.lr 0.0003 -> 0.001 (attempt 2)"; nothing if there is
+ * none. */
+void dt_overrides_add(dt_strbuf *out, const dt_term *term, const dt_attempt *attempts,
+                      int64_t count, dt_arena *arena);
 
 #endif

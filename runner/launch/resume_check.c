@@ -1,6 +1,6 @@
-#include "runner/launch/resume_check.h"
+#include "runner/launch/existing_run.h"
 
-#include "engine/checkpoint/fit.h"
+#include "engine/checkpoint/checkpoint.h"
 #include "engine/data/fingerprint.h"
 #include "recipes/architecture/architecture.h"
 #include "runner/cli/report.h"

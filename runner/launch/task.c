@@ -7,24 +7,21 @@
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/data/data.h"
 #include "engine/tokens/text_lines.h"
-#include "recipes/fields/task_fields.h"
+#include "recipes/fields/fields.h"
 #include "recipes/fields/values.h"
-#include "runner/cli/interrupt.h"
-#include "runner/cli/output.h"
+#include "runner/cli/command.h"
+#include "runner/cli/report.h"
 #include "runner/cli/tags.h"
 #include "runner/launch/attempt.h"
-#include "runner/launch/from_checkpoint.h"
-#include "runner/launch/node_checks.h"
-#include "runner/launch/nodes_option.h"
+#include "runner/launch/existing_run.h"
+#include "runner/launch/nodes.h"
 #include "runner/launch/preflight.h"
-#include "runner/launch/task_parts.h"
 #include "runner/supervisor/folder/run_folder.h"
 #include "runner/supervisor/folder/task_folder.h"
-#include "runner/supervisor/folder/task_run.h"
 
 #define INPUT_MOST ((size_t)1 << 30)
 #define NAME_MOST  64
-/* the work for a line, in bytes of text (task_parts.h): each new token of a text takes a pass of its own */
+/* the work for a line, in bytes of text (task.h): each new token of a text takes a pass of its own */
 #define LINE_WEIGHT  16
 #define TOKEN_WEIGHT 4
 #define WEIGHT_BYTES 4
@@ -145,7 +142,7 @@ static dt_status absolute(const char **out, const char *path, dt_arena *arena, d
     return DT_OK;
 }
 
-/* --- its recipe: the checkpoint's, with the fields of the task (recipes/fields/task_fields.h) and one line per
+/* --- its recipe: the checkpoint's, with the fields of the task (recipes/fields/fields.h) and one line per
  * step */
 
 static void add_set(const char **sets, size_t *count, const char *key, const char *value,

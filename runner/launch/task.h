@@ -1,13 +1,15 @@
-/* task: launches a run that processes the lines of a file with a checkpoint of another run. Its ranks share the
- * lines (engine/task/task.h), and it is supervised like any run.
+/* task: launches runs that process the lines of a file with a checkpoint of another run, and divides the
+ * lines into parts.
  *
  * Errors  DT_ERR_USAGE before there is a run; those of preflight.h
  */
 #ifndef DT_RUNNER_LAUNCH_TASK_H
 #define DT_RUNNER_LAUNCH_TASK_H
 
+#include "base/strbuf.h"
+#include "recipes/plan/plan.h"
 #include "runner/cli/command.h"
-#include "runner/cli/label_options.h"
+#include "runner/cli/tags.h"
 #include "runner/launch/preflight.h"
 #include "store/store.h"
 
@@ -65,5 +67,19 @@ dt_status dt_task_launch_recipe(const char **run, const dt_recipe *recipe,
 
 /* Resumes an ended run: processes its missing parts. */
 dt_status dt_task_resume(dt_store *store, dt_run *run, const dt_call *call, dt_error *err);
+
+/* task_parts: divides the lines of a task (recipes/plan/plan.h) into parts of about equal work.
+ *
+ * The parts depend on the lines and on `line_weight` alone, so every number of ranks has the same ones.
+ * A part has more weight than the others only if its last line is long.
+ */
+
+#define DT_TASK_PARTS \
+    1024 /* at most; a multiple of most numbers of ranks, so that they end together */
+
+/* Counts the lines of *out and cuts them into parts; an empty file has no parts. target: translations of the
+ * lines, or NULL. The weight of a line is its bytes, in both files, plus line_weight (at least 1). */
+void dt_task_parts_cut(dt_plan_task *out, const dt_strbuf *input, const dt_strbuf *target,
+                       int64_t line_weight, dt_arena *arena);
 
 #endif

@@ -1,4 +1,4 @@
-#include "runner/launch/task_parts.h"
+#include "runner/launch/task.h"
 
 #include "engine/tokens/text_lines.h"
 

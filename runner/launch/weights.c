@@ -1,4 +1,4 @@
-#include "runner/launch/weights.h"
+#include "runner/launch/preflight.h"
 
 #include <string.h>
 

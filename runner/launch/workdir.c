@@ -1,4 +1,4 @@
-#include "runner/launch/workdir.h"
+#include "runner/launch/nodes.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -8,10 +8,9 @@
 #include "base/file.h"
 #include "recipes/fields/nodes.h"
 #include "runner/cli/report.h"
-#include "runner/node_setup/workdir/send.h"
 #include "runner/node_setup/workdir/workdir.h"
 #include "runner/supervisor/folder/run_folder.h"
-#include "runner/term/format.h"
+#include "runner/term/term.h"
 
 #define GIT_SECONDS 20.0
 

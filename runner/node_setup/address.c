@@ -1,4 +1,4 @@
-#include "runner/node_setup/address.h"
+#include "runner/node_setup/node_setup.h"
 
 #include <arpa/inet.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "runner/node_setup/bootstrap.h"
+#include "runner/node_setup/node_setup.h"
 
 #include <stdio.h>
 #include <string.h>

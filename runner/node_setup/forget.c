@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runner/node_setup/bootstrap.h"
+#include "runner/node_setup/node_setup.h"
 #include "runner/node_setup/node_setup_int.h"
 
 #define FORGET_SECONDS 30.0

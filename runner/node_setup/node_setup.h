@@ -1,29 +1,14 @@
-/* node_setup: prepares a node before its agent is started, and fetches files from it afterwards.
- *
- * A node has sshd (or is this machine, or belongs to a Slurm allocation) and nothing of dtrun. All communication uses
- * commands of runner/transport/transport.h.
- *
- *   prepare.c          runs the following steps for one node
- *   bootstrap.c        copies the agent, which does the rest on the node (remote_helper/)
- *   probe/             system, devices, memory, disk, clock, cache; connections between nodes
- *   bundle.c           copies engine and libraries once, by content hash
- *   transfer/
- *     compare.c        compares a file on the node with the local one (content.c: cached digests)
- *     stage_inputs.c   copies data files and the checkpoint that the node lacks (upload_file.c: one file,
- *                      by content hash, resumable)
- *     saved.c, stage_saved.c   bring checkpoints of a command's program here, and from here to nodes
- *     gather.c         copies a checkpoint's files from the nodes that wrote them to the launch machine
- *                      (download.c: one file)
- *   workdir/           sends the folder of a command (workdir.h)
- *   forget.c           removes the files of an ended run
- *
- * Threads    every function blocks, and can be called from any thread, for different nodes at the
- *            same time; at most 10 connections are being opened at once
- * Ownership  results live in the caller's arena
- * Errors     DT_ERR_PEER: the node cannot be reached, or the connection was lost (trying again can help);
- *            DT_ERR_UNSUPPORTED: permanent (architecture, glibc, noexec); DT_ERR_IO: no space;
- *            each names the node and the remedy
- */
+/* node_setup: prepares a node before its agent is started, and fetches files from it afterwards. A node has
+ * sshd (or is this machine, or belongs to a Slurm allocation) and nothing of dtrun; all communication uses
+ * commands of runner/transport/transport.h. prepare.c runs the steps for one node: bootstrap.c copies the
+ * agent, which does the rest on the node (remote_helper/); probe/ looks at system, devices, memory, disk,
+ * clock, cache and connections; bundle.c copies engine and libraries once, by content hash; transfer/
+ * copies data and checkpoints both ways; workdir/ sends the folder of a command; forget.c removes the files
+ * of an ended run. Threads: every function blocks, and can be called from any thread, for different nodes
+ * at the same time; at most 10 connections are being opened at once. Ownership: results live in the
+ * caller's arena. Errors, each with the node and the remedy: DT_ERR_PEER: the node cannot be reached, or
+ * the connection was lost (trying again can help); DT_ERR_UNSUPPORTED: permanent (architecture, glibc,
+ * noexec); DT_ERR_IO: no space. */
 #ifndef DT_RUNNER_NODE_SETUP_NODE_SETUP_H
 #define DT_RUNNER_NODE_SETUP_NODE_SETUP_H
 
@@ -31,10 +16,73 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/arena.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/memory.h"
+#include "engine/checkpoint/digest.h"
 #include "engine/checkpoint/name.h"
+
+/* address: chooses the address of a machine that its ranks use.
+ *
+ * `interface` (network.interface of the recipe) is a name, an address or a subnet. If it is "", a node uses the address
+ * at which ssh reached it, since other machines reach that address too, and the launch machine the address that
+ * its connection to a node comes from. Link-local addresses are never used, since they are valid on one link only;
+ * they only select an interface.
+ *
+ * All ranks of a run need addresses of one family, so a node offers one of each family if it can.
+ *
+ * Ownership  results live in the arena
+ * Errors     DT_ERR_UNSUPPORTED naming the node and its addresses
+ */
+
+typedef struct dt_node_addresses {
+    const char *node;
+    const char *preferred; /* NULL: the node has none, and is left out */
+    const char *other;     /* of the other family; NULL: none */
+} dt_node_addresses;
+
+/* facts: of this node. seen_from: facts of another node, or NULL. */
+dt_status dt_node_addresses_find(dt_node_addresses *out, const char *node, const json_t *facts,
+                                 const json_t *seen_from, const char *interface, dt_arena *arena,
+                                 dt_error *err);
+
+/* Sets chosen[i] to the address of all[i] in the family that all nodes have. If they share both families, it is the
+ * family that most nodes prefer, or IPv4 if equally many do. DT_ERR_UNSUPPORTED if they share none, naming two nodes. */
+dt_status dt_node_addresses_agree(const char **chosen, const dt_node_addresses *all, int64_t count,
+                                  dt_error *err);
+
+/* bootstrap: copies dtrun-agent to a node that has nothing of dtrun, and probes the node with it.
+ *
+ * Copying needs only a POSIX sh, cat, mkdir, chmod, mv and wc on the node. The agent is static and goes to
+ * CACHE/agents/HASH; it does all further work on the node (remote_helper/remote_helper.h).
+ *
+ * Ownership  strings live in the arena, documents are the caller's
+ * Threads    any
+ * Errors     node_setup.h's
+ */
+
+/* The agent of this installation. */
+typedef struct dt_bootstrap {
+    const char *path; /* on this machine */
+    char digest[DT_DIGEST_SIZE];
+    dt_strbuf bytes;
+    const char *seen; /* file that probes look for, as "sees"; NULL: none */
+} dt_bootstrap;
+
+dt_status dt_bootstrap_init(dt_bootstrap *out, dt_arena *arena, dt_error *err);
+void dt_bootstrap_release(dt_bootstrap *bootstrap); /* accepts a zeroed struct */
+
+/* Returns the object of remote_helper/probe.c for the node; copies the agent first if it is missing. *skew_ms: the node's
+ * clock minus this machine's, within the time of the answer. bundle: "-" for none. */
+dt_status dt_bootstrap_probe(json_t **facts, int64_t *skew_ms, const dt_bootstrap *bootstrap,
+                             const char *node, const char *bundle, const atomic_bool *cancelled,
+                             dt_error *err);
+
+/* Returns the path of the agent on the node with these facts. */
+dt_status dt_bootstrap_agent(const char **path, const dt_bootstrap *bootstrap, const char *node,
+                             const json_t *facts, dt_arena *arena, dt_error *err);
+
+/* --- layout, preparation, files */
 
 /* Absolute paths on the node. Stored in attempt-N/node-K/place.json on the launch machine, for later supervisors. */
 typedef struct dt_node_layout {
@@ -46,11 +94,11 @@ typedef struct dt_node_layout {
     const char *checkpoints; /* of the run and all its attempts, on that node */
     const char *address;     /* of the interface that ranks use; "127.0.0.1" for one node */
     const char *
-        other_address; /* of the other family, for nodes that share only that one (address.h); NULL: none */
+        other_address; /* of the other family, for nodes that share only that one (node_setup.h); NULL: none */
     bool checkpoints_shared; /* `checkpoints` is the launch machine's folder (tested) */
     const char *workdir; /* folder of the command, if it was sent to the node; NULL: the recipe's */
     const char *
-        saved; /* checkpoint of the program, if it was placed aside (stage_saved.c); NULL: where it saved it */
+        saved; /* checkpoint of the program, if it was placed aside (transfer/stage.c); NULL: where it saved it */
     const char *setup; /* where the setup was done (remote_helper/setup.c); NULL: none */
     json_t *paths; /* {"/here/a.txt": ["/there/cache/..."]}: data with another path on the node */
 } dt_node_layout;
@@ -87,7 +135,7 @@ json_t *dt_node_plan(const json_t *plan, const dt_node_layout *layout, bool all_
 dt_status dt_node_command(const char ***argv, const char *node, const char *const *words,
                           bool renew, dt_arena *arena, dt_error *err);
 
-/* Returns the argv of a probe, whose exit code is a dt_contact (transport/contact.h). */
+/* Returns the argv of a probe, whose exit code is a dt_contact (transport/transport.h). */
 dt_status dt_node_probe_command(const char ***argv, const char *node, const char *const *words,
                                 dt_arena *arena, dt_error *err);
 
@@ -116,5 +164,23 @@ dt_status dt_node_forget(dt_strbuf *kept, dt_strbuf *files, const dt_node_layout
 /* Removes all that an ended run has on the node, with the files of its command; copies the agent first if it is missing.
  * Does nothing for this machine. DT_ERR_IO: an agent still serves the run, or a file cannot be removed. */
 dt_status dt_node_wipe(const dt_node_layout *layout, dt_error *err);
+
+/* slurm_nodes: manages the Slurm job of a run with nodes such as "slurm:4".
+ *
+ * Threads    place: as dt_node_prepare, for all nodes of a run at the same time
+ * Errors     those of runner/slurm/slurm.h; an ended job is DT_ERR_UNSUPPORTED with the reason of its end
+ */
+
+/* Resolves a name like "slurm:4#2" to its machine, "slurm:12/gpu-b". Submits the job if there is none, and waits until it
+ * runs; the first node's progress shows why it waits. Returns any other name unchanged. */
+dt_status dt_nodes_slurm_place(const char **node, const dt_prepare_request *request,
+                               dt_arena *arena, dt_error *err);
+
+/* Tests whether Slurm would accept the job of this plan; submits nothing. */
+dt_status dt_nodes_slurm_try(const json_t *plan, int64_t nodes, dt_arena *arena, dt_error *err);
+
+/* At the end of the run in `folder`, ends its job, if any, which releases the nodes. good: Slurm records it as completed.
+ * Failures are logged. */
+void dt_nodes_slurm_end(const char *folder, bool good);
 
 #endif

@@ -1,14 +1,61 @@
-/* node_setup_int: declares what the files of node_setup/ share. */
+/* node_setup_int: what the files of node_setup/ and its folders share: the bundle, commands on nodes, steps
+ * of the preparation, and steps of the probe. */
 #ifndef DT_RUNNER_NODE_SETUP_NODE_SETUP_INT_H
 #define DT_RUNNER_NODE_SETUP_NODE_SETUP_INT_H
 
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/memory.h"
+#include "engine/checkpoint/digest.h"
+#include "runner/node_setup/glibc.h"
 #include "runner/node_setup/node_setup.h"
+#include "runner/node_setup/probe/probe.h"
 #include "runner/transport/remote.h"
+
+/* bundle: collects the engine and its libraries except glibc from this machine, and copies them to nodes.
+ *
+ * For nodes whose ranks use GPUs it includes the GPU part: libdtrun-cuda.so and CUDA's libraries (0.9 GB, 0.6
+ * compressed). The driver is the node's.
+ *
+ * On a node the bundle is CACHE/bundles/HASH/bin/dtrun-engine and .../lib/, where the engine's run path finds the
+ * libraries. HASH covers all names and contents, so that the same programs are the same bundle from any launch machine.
+ * The node's glibc is used, since loader and libc must match.
+ *
+ * Ownership  everything lives in the arena
+ * Threads    send may run for several nodes at once
+ */
+
+typedef struct dt_bundle_file {
+    const char *name; /* "bin/dtrun-engine", "lib/libdnnl.so.2" */
+    const char *path; /* on this machine */
+    int64_t bytes;
+    char digest[DT_DIGEST_SIZE];
+} dt_bundle_file;
+
+typedef struct dt_bundle {
+    char hash[DT_DIGEST_SIZE];
+    char glibc[DT_GLIBC_SIZE]; /* the oldest version that its programs run with */
+    int64_t bytes, file_count;
+    dt_bundle_file *files;
+} dt_bundle;
+
+/* Reads all files, which takes about ten milliseconds, or a second with `gpus`. DT_ERR_IO: the
+ * installation is incomplete; DT_ERR_UNSUPPORTED: it has no GPU part. */
+dt_status dt_bundle_make(dt_bundle *out, bool gpus, dt_arena *arena, dt_error *err);
+
+/* Copies the bundle to the node, through the agent on the node. */
+dt_status dt_upload_bundle(const dt_bundle *bundle, const char *node, const char *agent,
+                           void (*progress)(void *context, const char *text), void *context,
+                           const atomic_bool *cancelled, dt_error *err);
+
+/* --- commands, steps and files */
 
 /* Returns true for this machine: "localhost", or "localhost#2" for a second node on it. */
 bool dt_nodes_is_here(const char *node);
 
-/* ask.c: runs a command and returns its whole output. A command that fails is not an error: `problem` gets the last line
+/* node_command.c: runs a command and returns its whole output. A command that fails is not an error: `problem` gets the last line
  * of its stderr, *code its exit code. An unreachable node and a timeout are errors. */
 dt_status dt_nodes_ask_code(dt_strbuf *answer, int *code, dt_error *problem, const char *node,
                             const char *const *words, const void *input, size_t input_length,
@@ -23,30 +70,30 @@ dt_status dt_nodes_ask(dt_strbuf *answer, const char *node, const char *const *w
 dt_status dt_nodes_check_glibc(const char *node, const json_t *facts, const char *needed,
                                dt_error *err);
 
-/* ask.c: reads the next line of the command's output, without its line feed; "" at the end. */
+/* node_command.c: reads the next line of the command's output, without its line feed; "" at the end. */
 dt_status dt_nodes_line(dt_strbuf *line, dt_remote *remote, double timeout_seconds, dt_error *err);
 
-/* ask.c: returns the size of the file `path` on the node; -1 if it is not a readable file. */
+/* node_command.c: returns the size of the file `path` on the node; -1 if it is not a readable file. */
 dt_status dt_nodes_size(int64_t *bytes, const char *node, const char *agent, const char *path,
                         const atomic_bool *cancelled, dt_error *err);
 
-/* node_plan.c: appends CHECKPOINTS/node-K, where ranks of a node that shares the run's folder write their part of a
+/* node_layout.c: appends CHECKPOINTS/node-K, where ranks of a node that shares the run's folder write their part of a
  * checkpoint if other nodes do not share the folder. */
 void dt_nodes_parts(dt_strbuf *out, const dt_node_layout *layout);
 
-/* keepalive.c: starts the agent on transports that end a connection's processes with the connection; does nothing on
+/* slurm_nodes.c: starts the agent on transports that end a connection's processes with the connection; does nothing on
  * others. */
 dt_status dt_nodes_keepalive_agent(const dt_node_layout *layout, const dt_prepare_request *request,
                                    dt_arena *arena, dt_error *err);
 
-/* transfer/pack.c: sends bytes to the command `to` as one zstd stream. The caller frees it with dt_packer_free. */
+/* transfer/upload.c: sends bytes to the command `to` as one zstd stream. The caller frees it with dt_packer_free. */
 typedef struct dt_packer dt_packer;
 dt_status dt_packer_new(dt_packer **out, dt_remote *to, double stall_seconds, dt_error *err);
 /* last: ends the stream. */
 dt_status dt_packer_put(dt_packer *all, const void *bytes, size_t length, bool last, dt_error *err);
 void dt_packer_free(dt_packer *all);
 
-/* upload_file.c: copies a file to CACHE/data on the node, or into the folder `into` on the node; resumes an interrupted
+/* transfer/upload.c: copies a file to CACHE/data on the node, or into the folder `into` on the node; resumes an interrupted
  * upload. digest: of its content, NULL if unknown. *there: its path on the node. */
 dt_status dt_upload_file(const char **there, const char *path, const char *digest, const char *into,
                          const char *agent, const dt_prepare_request *request, dt_arena *arena,
@@ -55,11 +102,11 @@ dt_status dt_upload_file(const char **there, const char *path, const char *diges
 typedef enum dt_same { DT_SAME, DT_OTHER, DT_MISSING } dt_same;
 dt_status dt_nodes_compare(dt_same *out, const char *path, const char *agent,
                            const dt_prepare_request *request, dt_arena *arena, dt_error *err);
-/* stage_inputs.c: copies the plan's data and weights; adds files with another path on the node to `paths`. */
+/* transfer/stage.c: copies the plan's data and weights; adds files with another path on the node to `paths`. */
 dt_status dt_stage_data(json_t *paths, const char *agent, const dt_prepare_request *request,
                         dt_arena *arena, dt_error *err);
 
-/* workdir/stage.c: returns the folder of the plan's command if nodes that do not share it get it; NULL: another task, or
+/* workdir/send.c: returns the folder of the plan's command if nodes that do not share it get it; NULL: another task, or
  * the folder must be on the nodes. */
 const char *dt_stage_workdir_folder(const json_t *plan);
 /* Builds the folder on a node that does not share it, and sets layout->workdir. facts: of a probe with `seen`. */
@@ -75,9 +122,34 @@ dt_status dt_stage_setup(dt_node_layout *layout, const char *cache,
 dt_status dt_stage_checkpoint(const dt_node_layout *layout, const dt_prepare_request *request,
                               dt_arena *arena, dt_error *err);
 
-/* transfer/stage_saved.c: gives the node the checkpoint of a command's program that the plan continues from, if it was
+/* transfer/stage.c: gives the node the checkpoint of a command's program that the plan continues from, if it was
  * brought to this machine. Sets layout->saved if it is not placed where the program saved it. */
 dt_status dt_stage_saved(dt_node_layout *layout, const dt_prepare_request *request, dt_arena *arena,
                          dt_error *err);
+
+/* --- probe/: faults and checks of all nodes */
+
+/* --- node_command.c */
+/* Calls `work` for 0 to count - 1, on at most 32 threads at once, and waits for all. */
+void dt_probe_parallel(int64_t count, void (*work)(void *context, int64_t i), void *context);
+
+/* --- report.c */
+int64_t dt_probe_faults_max(int64_t nodes); /* capacity of `faults`; more are left out */
+void dt_probe_add_fault(dt_probe_report *report, dt_arena *arena, const char *node, bool fatal,
+                        dt_status status, const char *fmt, ...) DT_PRINTF(6, 7);
+
+/* The bundles for nodes without and with GPUs. */
+typedef struct dt_probe_bundles {
+    dt_bundle plain, gpus;
+} dt_probe_bundles;
+
+/* faults.c: adds the faults that follow from the nodes' answers. */
+void dt_probe_judge(dt_probe_report *report, const dt_probe_wish *wish,
+                    const dt_probe_bundles *bundles, const json_t *here, dt_arena *arena);
+
+/* connectivity_check.c: tests connections in both directions between every pair of up to 8 nodes; between neighbours in a
+ * ring for more nodes. */
+void dt_probe_connectivity(dt_probe_report *report, const dt_probe_wish *wish,
+                           const dt_bootstrap *bootstrap, dt_arena *arena);
 
 #endif

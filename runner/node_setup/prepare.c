@@ -6,11 +6,8 @@
 #include "base/clock.h"
 #include "base/dirs.h"
 #include "base/file.h"
-#include "runner/node_setup/address.h"
-#include "runner/node_setup/bootstrap.h"
-#include "runner/node_setup/bundle.h"
+#include "runner/node_setup/node_setup.h"
 #include "runner/node_setup/node_setup_int.h"
-#include "runner/node_setup/slurm_nodes.h"
 #include "runner/node_setup/workdir/workdir.h"
 
 #define ASK_SECONDS 20.0

@@ -1,4 +1,5 @@
-/* predict: predicts the time of a recipe's step on a number of GPUs, by arithmetic alone.
+/* predict: predicts the time of a recipe's step on a number of GPUs, from rates of GPUs and networks and
+ * the time of NCCL's collectives. Arithmetic alone, no devices.
  *
  * Compute    FLOPs of each stage (recipes/cost/traffic.h): FLOPs per token of the architecture
  *            (recipes/architecture/) times rows = sequences x tokens. Includes the forward passes
@@ -12,7 +13,7 @@
  *            matrices, also the FLOPs of the rank with most of them (recipes/cost/matrices.h), at the
  *            matrix rate of their type times `efficiency`
  * Overlap    one channel sends the messages in the order in which they are launched, as in
- *            engine/strategy/async_comm.h, and another one those among replicas; a stage waits for the
+ *            engine/strategy/strategy_int.h, and another one those among replicas; a stage waits for the
  *            messages that it needs
  * Left out   the compute that collectives take from the GPU while they run, the host, stragglers,
  *            sums of a few numbers, evaluation and checkpoints: a real run is slower
@@ -20,8 +21,72 @@
 #ifndef DT_RUNNER_PREDICT_PREDICT_H
 #define DT_RUNNER_PREDICT_PREDICT_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "recipes/cost/memory.h"
-#include "runner/predict/collective.h"
+#include "recipes/cost/traffic.h"
+
+/* gpu_specs: lists the rates of GPUs and networks on which predictions are based.
+ *
+ * Sources    NVIDIA's data sheets of H100 and H200 (SXM), A100 (SXM), L40S, and the Ada GPU
+ *            architecture paper (RTX 4090, fp32 sums); matrix rates without sparsity
+ * Links      bus bandwidth that NCCL reaches for large gathers among the GPUs of a node, as its
+ *            developers and users report it (sources in predict.c). An all-reduce with NVLink
+ *            SHARP reaches more (480 GB/s on 8 H100); this is left out, so that predictions are not
+ *            too optimistic
+ */
+
+typedef struct dt_gpu_spec {
+    const char *name;                  /* the value of --card */
+    double half_tflops, single_tflops; /* bf16 and fp16 with fp32 sums; fp32 without tensor cores */
+    double memory_gb, memory_gbs;      /* 1e9 bytes, and 1e9 bytes per second */
+    bool nvlink;
+    double node_gbs; /* NCCL's bus bandwidth within a node */
+    const char *node_source;
+} dt_gpu_spec;
+
+extern const dt_gpu_spec dt_gpu_specs[];
+/* Names, for --card; ends with NULL, in the order of the table. */
+extern const char *const dt_gpu_spec_names[];
+
+/* A network between nodes. */
+typedef struct dt_network {
+    const char *name;
+    double nic_gbs; /* what one network card delivers */
+    bool per_gpu;   /* each GPU has a network card; else each node has one */
+    const char *source;
+} dt_network;
+
+extern const dt_network dt_networks[];
+extern const char *const dt_network_names[];
+
+/* collective: predicts the time of one NCCL collective.
+ *
+ * Formula    time = latency + bytes / bandwidth, for the fastest of rings and trees and of NCCL's
+ *            three protocols. This is the model by which NCCL itself chooses among them
+ *            (src/graph/tuning.cc of NVIDIA/nccl; its latencies are in predict.c).
+ *            Rings: W-1 steps for a gather or a reduce-scatter, 2 (W-1) for an all-reduce; nodes-1
+ *            of them, or twice that, go over the network. Each rank moves (W-1)/W of the bytes, or
+ *            twice that, or for a broadcast all of them, at the bus bandwidth.
+ *            Trees, for all-reduce only: 2 (G-1) steps in a node of G GPUs, and 2 log2(nodes) over
+ *            the network; twice the bytes at 0.9 of the bus bandwidth
+ * Left out   NVLink SHARP and PAT, which newer versions use and which are faster; NCCL's
+ *            corrections of trees by size (0.5 to 1), which make trees slower between 4 KB and 64 MB
+ * Units      GB/s are 1e9 bytes per second
+ */
+
+typedef struct dt_fabric {
+    int64_t nodes, node_gpus;
+    bool nvlink;
+    double node_gbs;    /* bus bandwidth within a node */
+    double network_gbs; /* of all network cards of a node together */
+} dt_fabric;
+
+/* Returns the predicted seconds; 0 for one GPU. */
+double dt_collective_seconds(const dt_fabric *fabric, dt_traffic_kind kind, int64_t bytes);
+/* Returns the bus bandwidth of the slowest link. */
+double dt_fabric_bus_gbs(const dt_fabric *fabric);
 
 #define DT_PLAN_MEMORY_SHARE 0.85
 

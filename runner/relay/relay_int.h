@@ -29,8 +29,4 @@ dt_status dt_frames_add(dt_frames *frames, const char *bytes, size_t length, dt_
 
 /* token: reads the token for a server (web/access.h). */
 
-/* Appends the token from DTRUN_TOKEN or the file that DTRUN_TOKEN_FILE names; nothing if neither is set. DT_ERR_USAGE:
- * malformed token, or a file that other users can read. */
-dt_status dt_relay_token(dt_strbuf *out, dt_error *err);
-
 #endif

@@ -1,13 +1,82 @@
-#include "runner/slurm/job.h"
-
+/* job: runs Slurm's programs, and submits, inspects and ends a job with them. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
+#include "base/child.h"
 #include "base/clock.h"
-#include "runner/slurm/tool.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/process.h"
+#include "base/strbuf.h"
+#include "runner/slurm/slurm.h"
+
+/* --- one of Slurm's programs. DT_ERR_UNSUPPORTED: it is missing; DT_ERR_IO: it failed, with the last line
+ * of its stderr; DT_ERR_TIMEOUT. */
+
+#define DT_SLURM_TOOL_SECONDS 30.0 /* Slurm itself waits 10 s for an absent controller */
+
+#define ANSWER_MAX_BYTES (1 << 20)
+
+/* Removes the program's prefix from "sbatch: error: Batch job submission failed: Invalid partition". */
+static const char *last_words(char *text)
+{
+    size_t length = strlen(text);
+    char *line, *said;
+
+    while (length > 0 && (unsigned char)text[length - 1] <= ' ')
+        text[--length] = '\0';
+    line = strrchr(text, '\n');
+    line = line != NULL ? line + 1 : text;
+    said = strstr(line, "error: ");
+    for (char *p = line; *p != '\0'; p++)
+        if ((unsigned char)*p < ' ' || *p == 0x7f)
+            *p = ' ';
+    return said != NULL ? said + strlen("error: ") : line;
+}
+
+/* input: its stdin (NULL: empty); answer: its whole stdout (NULL: ignored). */
+static dt_status slurm_tool(dt_strbuf *answer, const char *const *argv, const char *input,
+                            dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT;
+    dt_status st = DT_OK;
+    dt_strbuf problems;
+    char end[DT_EXIT_WORDS_BYTES];
+    const char *words;
+    int code = 0;
+
+    dt_strbuf_init(&problems);
+    if (answer != NULL)
+        dt_strbuf_reset(answer);
+    st = dt_child_run(&code,
+                      &(dt_child_call){.argv = argv,
+                                       .input = input,
+                                       .out = answer,
+                                       .errors = &problems,
+                                       .most_bytes = ANSWER_MAX_BYTES,
+                                       .seconds = DT_SLURM_TOOL_SECONDS,
+                                       .missing =
+                                           "'nodes: slurm' needs Slurm's programs in PATH (Debian: "
+                                           "slurm-client; elsewhere often 'module load slurm')"},
+                      &problem);
+    if (st == DT_ERR_TIMEOUT)
+        DT_THROW(err, st, "%s: is Slurm's controller up ('scontrol ping')?", problem.message);
+    if (st != DT_OK)
+        DT_THROW(err, st, "%s", problem.message);
+    if (code != 0) {
+        words = last_words(problems.data);
+        dt_exit_words_of_shell(end, code);
+        DT_THROW(err, DT_ERR_IO, "%s%s%.600s", argv[0], words[0] != '\0' ? ": " : " ",
+                 words[0] != '\0' ? words : end);
+    }
+out:
+    dt_strbuf_release(&problems);
+    return st;
+}
+
+/* --- the job */
 
 #define END_SECONDS 3.0 /* time limit for the script to end after the signal */
 #define HOSTS_MAX   1024
@@ -96,7 +165,7 @@ dt_status dt_slurm_job_look(dt_slurm_job *out, int64_t job, dt_error *err)
     *out = (dt_slurm_job){.job = job, .phase = DT_SLURM_ENDED};
     snprintf(number, sizeof(number), "--jobs=%" PRId64, job);
     dt_strbuf_init(&answer);
-    st = dt_slurm_tool(&answer, argv, NULL, &problem);
+    st = slurm_tool(&answer, argv, NULL, &problem);
     if (st == DT_OK) {
         const char *at = take_column(out->state, sizeof(out->state), answer.data);
 
@@ -163,7 +232,7 @@ dt_status dt_slurm_job_submit(int64_t *job, const dt_slurm_wish *wish, bool try_
     argv[n++] = "--output=/dev/null";
     argv[n++] = "--chdir=/";
     argv[n++] = try_only ? "--test-only" : "--parsable";
-    st = dt_slurm_tool(&answer, argv, script, &problem);
+    st = slurm_tool(&answer, argv, script, &problem);
     if (st == DT_ERR_IO)
         DT_THROW(err, DT_ERR_UNSUPPORTED,
                  "Slurm rejected the job: %s: change slurm.options or 'slurm:N' in the "
@@ -198,13 +267,13 @@ dt_status dt_slurm_job_end(int64_t job, bool good, dt_error *err)
     double deadline = dt_clock_monotonic_seconds() + END_SECONDS;
 
     snprintf(number, sizeof(number), "%" PRId64, job);
-    if (good && dt_slurm_tool(NULL, tell, NULL, NULL) == DT_OK)
+    if (good && slurm_tool(NULL, tell, NULL, NULL) == DT_OK)
         while (dt_clock_monotonic_seconds() < deadline) {
             if (has_ended(job))
                 return DT_OK;
             dt_clock_sleep_seconds(0.1);
         }
-    return dt_slurm_tool(NULL, cancel, NULL, err);
+    return slurm_tool(NULL, cancel, NULL, err);
 }
 
 dt_status dt_slurm_hosts(const char ***out, int64_t *count, const char *list, dt_arena *arena,
@@ -218,7 +287,7 @@ dt_status dt_slurm_hosts(const char ***out, int64_t *count, const char *list, dt
     *count = 0;
     *out = dt_arena_alloc_array(arena, HOSTS_MAX, sizeof((*out)[0]));
     dt_strbuf_init(&answer);
-    DT_TRY(dt_slurm_tool(&answer, argv, NULL, err));
+    DT_TRY(slurm_tool(&answer, argv, NULL, err));
     for (line = strtok_r(answer.data, "\n", &rest); line != NULL && *count < HOSTS_MAX;
          line = strtok_r(NULL, "\n", &rest)) {
         (*out)[*count] = dt_arena_strdup(arena, line);

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "runner/smoke/smoke_int.h"
-#include "runner/term/format.h"
+#include "runner/term/term.h"
 
 #define EVER_STEPS   1000000000
 #define EVER_SECONDS 900 /* limit of a run that is not stopped */

@@ -1,4 +1,4 @@
-#include "runner/smoke/fault.h"
+#include "runner/smoke/smoke.h"
 
 #include <stdio.h>
 #include <string.h>

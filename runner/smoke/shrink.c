@@ -1,10 +1,10 @@
-#include "runner/smoke/shrink.h"
+#include "runner/smoke/smoke.h"
 
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
-#include "recipes/fields/task_fields.h"
+#include "recipes/fields/fields.h"
 
 enum { LAYERS = 2, HEADS = 2, WIDTH = 64, SEQUENCES = 4, TOKENS = 64, MICRO_STEPS = 2, RANKS = 2 };
 /* With a large vocabulary the output layer takes most of the time. */
@@ -16,7 +16,7 @@ enum { SAVE_EVERY = 2, VALIDATED = 8 };
 #define SETTLE_SECONDS        1.0
 enum { RESTARTS = 1 };
 
-/* This machine's names as one or several nodes (runner/transport/local.c). */
+/* This machine's names as one or several nodes (runner/transport/transport.c). */
 static const char *here[] = {"localhost",   "localhost#2", "localhost#3", "localhost#4",
                              "localhost#5", "localhost#6", "localhost#7", "localhost#8"};
 static const char *one_of_slurm[] = {"slurm:1"};

@@ -9,8 +9,8 @@
 #ifndef DT_RUNNER_STOP_DIRECT_H
 #define DT_RUNNER_STOP_DIRECT_H
 
-#include "base/arena.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 
 /* Finds the run whose folder `ref` names, like dt_store_run_find: an id, "last", a name (its
@@ -48,8 +48,5 @@ dt_status dt_direct_pick(const char **run, const json_t *runs, const char *ref, 
  * agent itself still runs (known unless `now`). */
 dt_status dt_direct_end(const char **problem, const char *agent, const char *node,
                         const char *folder, bool now, bool *stays, dt_arena *arena, dt_error *err);
-/* Also ends the agent. */
-dt_status dt_direct_end_agent(const char **problem, const char *agent, const char *node,
-                              const char *folder, dt_arena *arena, dt_error *err);
 
 #endif

@@ -1,11 +1,11 @@
-#include "runner/stop/orphans.h"
+#include "runner/stop/stop.h"
 
 #include <string.h>
 
-#include "base/exit.h"
+#include "base/process.h"
 #include "runner/stop/direct.h"
-#include "runner/supervisor/folder/copies.h"
-#include "runner/supervisor/rebuild/proof.h"
+#include "runner/supervisor/folder/attempt_record.h"
+#include "runner/supervisor/rebuild/rebuild.h"
 #include "runner/supervisor/supervisor.h"
 
 /* Ends what the attempt has on the node. *problem: why that failed, in the arena, or NULL. */

@@ -1,17 +1,18 @@
-/* supervisor: declares how commands reach a run's supervisor, the detached process that follows the agents'
- * journals, writes the store and decides.
+/* supervisor: the detached process that follows a run: how commands reach it, and the webhook that it
+ * reports to.
  *
  * Errors  DT_ERR_IO if it cannot be started or does not answer
  */
-#ifndef DT_RUNNER_SUPERVISOR_H
-#define DT_RUNNER_SUPERVISOR_H
+#ifndef DT_RUNNER_SUPERVISOR_SUPERVISOR_H
+#define DT_RUNNER_SUPERVISOR_SUPERVISOR_H
 
-#include "base/arena.h"
 #include "base/error.h"
+#include "base/json.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "runner/supervisor/folder/resume_point.h"
 #include "runner/supervisor/folder/run_folder.h"
-#include "runner/supervisor/policy/straggler.h"
+#include "runner/supervisor/policy/watchdog.h"
 #include "store/store.h"
 
 #ifdef __cplusplus
@@ -29,15 +30,15 @@ dt_status dt_supervisor_start(const char *run, dt_error *err);
 
 /* The same with the saved environment, for an active run without a supervisor. deliberate: a
  * person acts on the run (folder/launch_env.h). DT_ERR_UNSUPPORTED: the run belongs to another
- * user; DT_ERR_IO: it was stopped on a full disk that is still full (folder/stop_mark.h), or its
- * supervisors end at once (channel/starts.h). */
+ * user; DT_ERR_IO: it was stopped on a full disk that is still full (folder/run_folder.h), or its
+ * supervisors end at once (channel/detach.h). */
 dt_status dt_supervisor_revive(const char *run, bool deliberate, dt_error *err);
 
 /* Checks that a supervisor started by this process could write the run history under this
  * process's limits. */
 dt_status dt_supervisor_check_limits(dt_error *err);
 
-/* True if the run's supervisors end at once, so that no more are started (channel/starts.h). The
+/* True if the run's supervisors end at once, so that no more are started (channel/detach.h). The
  * message of dt_supervisor_ensure says why. */
 bool dt_supervisor_is_broken(const char *run);
 
@@ -67,7 +68,7 @@ int64_t dt_supervisor_paused(const char *run);
  * whether it did. Waits for dt_times()->ask_paused_seconds at most. */
 bool dt_supervisor_trouble(dt_strbuf *out, const char *run);
 /* Kills the run's supervisor, for a stop that cannot be recorded in the store; the next
- * supervisor continues with the stop (folder/stop_mark.h). *lock: keeps others out; the caller
+ * supervisor continues with the stop (folder/run_folder.h). *lock: keeps others out; the caller
  * closes it. On failure nothing has changed. */
 dt_status dt_supervisor_end(int *lock, const char *run, dt_error *err);
 
@@ -84,7 +85,33 @@ int64_t dt_supervisor_end_helpers(const char *run, bool paused_only);
 /* Runs `dtrun supervise ID`. */
 dt_status dt_supervisor_main(const char *run, dt_error *err);
 
+/* notify: reports the end or the restart of a run to a webhook.
+ *
+ * Sends a POST with one JSON object: {"event": "finished" | "failed" | "restarted", "run", "name",
+ * "attempt", "step", "loss", "valid_loss", "reason", "time"}. Up to six tries in about a minute, with
+ * growing pauses; a message that cannot be delivered is logged and dropped, so a webhook never holds
+ * up a run. Messages that were not sent are lost if the supervisor is killed.
+ *
+ * Secrets    "${env:NAME}" and "${env:NAME:-default}" in the URL are expanded for each try. The
+ *            expanded URL exists only during the try and is not in any log, message or file.
+ * Threads    one of its own; call the functions from one other thread
+ */
+
+typedef struct dt_notifier dt_notifier;
+
+dt_status dt_notifier_open(dt_notifier **out, dt_error *err);
+/* Queues a message. Takes `message`; copies the URL, which may hold references. Does nothing if
+ * the URL is "". */
+void dt_notifier_tell(dt_notifier *notifier, const char *url, json_t *message);
+/* Waits until all messages are delivered, at most `seconds`. Accepts NULL. */
+void dt_notifier_close(dt_notifier *notifier, double seconds);
+
+/* Appends the text with its references expanded. DT_ERR_RECIPE if a variable is not set (named
+ * in the message) or a reference has no end. */
+dt_status dt_notify_expand(dt_strbuf *out, const char *text, dt_error *err);
+
 #ifdef __cplusplus
 }
 #endif
+
 #endif

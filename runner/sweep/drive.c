@@ -1,24 +1,173 @@
-#include "runner/sweep/drive.h"
-
+/* drive: runs a sweep through its points in a detached process, launches and resumes points, and stops a
+ * sweep. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/clock.h"
-#include "base/crash.h"
 #include "base/dirs.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/metric_kinds.h"
+#include "base/process.h"
 #include "runner/channel/detach.h"
-#include "runner/channel/starts.h"
+#include "runner/cli/report.h"
+#include "runner/stop/stop.h"
+#include "runner/supervisor/folder/run_folder.h"
 #include "runner/supervisor/supervisor.h"
-#include "runner/sweep/begin.h"
-#include "runner/sweep/halving.h"
-#include "runner/sweep/places.h"
+#include "runner/sweep/sweep.h"
+#include "runner/sweep/sweep_int.h"
 #include "runner/times.h"
 #include "store/store.h"
+
+enum { TAGS_MAX = 64 };
+#define LAUNCH_SECONDS 600.0 /* the launch may have to fetch data */
+
+/* Builds: launch POINT --detach --json --group G --set nodes=[...] --tag a --tag b */
+static dt_status words_of(const char **argv, const dt_sweep_group *group, int64_t index,
+                          const dt_place *place, dt_arena *arena, dt_error *err)
+{
+    char *tags = dt_arena_strdup(arena, group->tags), *rest = tags;
+    int count = 0;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_dir_program(&argv[count++], "dtrun", NULL, arena, err));
+    argv[count++] = "launch";
+    argv[count++] =
+        dt_arena_printf(arena, "%s/point-%lld.yaml", group->folder, (long long)index + 1);
+    argv[count++] = "--detach";
+    argv[count++] = "--json";
+    argv[count++] = "--group";
+    argv[count++] = group->name;
+    if (place->nodes != NULL) {
+        argv[count++] = "--set";
+        argv[count++] = place->nodes;
+    }
+    for (char *tag; (tag = strsep(&rest, " ")) != NULL && count < 9 + 2 * TAGS_MAX;) {
+        if (tag[0] == '\0')
+            continue;
+        argv[count++] = "--tag";
+        argv[count++] = tag;
+    }
+    argv[count] = NULL;
+out:
+    return st;
+}
+
+/* Takes the run id or the problem from the launch's output. A problem of one point does not stop
+ * the others. */
+static dt_status take_answer(dt_sweep_point *point, bool *missing, const dt_strbuf *said,
+                             const dt_strbuf *errors, int exit_code, dt_arena *arena, dt_error *err)
+{
+    char end[DT_EXIT_WORDS_BYTES];
+    const char *run, *message, *status;
+    json_t *answer = NULL, *error;
+
+    if (said->length > 0)
+        (void)dt_json_parse(&answer, said->data, said->length, "dtrun launch", NULL);
+    run = json_string_value(json_object_get(answer, "run"));
+    error = json_object_get(answer, "error");
+    message = json_string_value(json_object_get(error, "message"));
+    status = json_string_value(json_object_get(error, "status"));
+    *missing = status != NULL && strcmp(status, dt_status_name(DT_ERR_NOT_FOUND)) == 0;
+    if (run != NULL)
+        point->run = dt_arena_strdup(arena, run);
+    else if (message != NULL)
+        point->problem = dt_arena_strdup(arena, message);
+    else
+        point->problem =
+            dt_arena_printf(arena, "dtrun %s%s%.500s", dt_exit_words_of_shell(end, exit_code),
+                            errors->length > 0 ? ": " : ", without a message", errors->data);
+    json_decref(answer);
+    return DT_OK;
+}
+
+/* Runs dtrun. *missing: the run or checkpoint does not exist. */
+static dt_status call(dt_sweep_point *point, bool *missing, const char *const *argv,
+                      dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_strbuf said, errors;
+    int exit_code = 0;
+
+    dt_strbuf_init(&said);
+    dt_strbuf_init(&errors);
+    DT_TRY(dt_child_run(
+        &exit_code,
+        &(dt_child_call){.argv = argv, .out = &said, .errors = &errors, .seconds = LAUNCH_SECONDS},
+        err));
+    DT_TRY(take_answer(point, missing, &said, &errors, exit_code, arena, err));
+out:
+    dt_strbuf_release(&said);
+    dt_strbuf_release(&errors);
+    return st;
+}
+
+/* Runs `dtrun launch --detach` on the point's recipe, with the nodes of its place (sweep_int.h).
+ * Fills in point->run, or point->problem if the launch was refused. */
+static dt_status point_begin(dt_sweep_point *point, const dt_sweep_group *group, int64_t index,
+                             const dt_place *place, dt_arena *arena, dt_error *err)
+{
+    const char *argv[10 + 2 * TAGS_MAX];
+    bool missing;
+    dt_status st;
+
+    DT_TRY(words_of(argv, group, index, place, arena, err));
+    DT_TRY(call(point, &missing, argv, arena, err));
+out:
+    return st;
+}
+
+/* Runs `dtrun resume --detach` on its run, or another launch if the run has no checkpoint.
+ * Clears point->again; sets point->problem if it was refused. */
+static dt_status point_resume(dt_sweep_point *point, const dt_sweep_group *group, int64_t index,
+                              const dt_place *place, dt_arena *arena, dt_error *err)
+{
+    const char *argv[] = {NULL,     "resume", point->run,   "--detach",
+                          "--json", "--set",  place->nodes, NULL};
+    bool missing;
+    dt_status st;
+
+    if (place->nodes == NULL)
+        argv[5] = NULL;
+    DT_TRY(dt_dir_program(&argv[0], "dtrun", NULL, arena, err));
+    DT_TRY(call(point, &missing, argv, arena, err));
+    if (missing) {
+        point->problem = "";
+        DT_TRY(point_begin(point, group, index, place, arena, err));
+    }
+    point->again = false;
+out:
+    return st;
+}
+
+/* Finds runs of points that were launched by a driver that died before it could record them. */
+static dt_status points_find(dt_sweep_group *group, dt_store *store, dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+    int64_t count;
+    dt_run *runs;
+
+    DT_TRY(dt_store_run_list(store, &runs, &count, -1, 0, arena, err));
+    for (int64_t i = 0; i < group->count; i++) {
+        dt_sweep_point *point = &group->points[i];
+
+        if ((point->run[0] != '\0' && !point->again) || point->problem[0] != '\0')
+            continue;
+        for (int64_t j = 0; j < count; j++) {
+            if (strcmp(runs[j].group, group->name) != 0 || strcmp(runs[j].name, point->name) != 0)
+                continue;
+            point->again = point->again && strcmp(point->run, runs[j].id) == 0;
+            point->run = runs[j].id;
+            break; /* the newest, because a point to be resumed may have been launched again */
+        }
+    }
+out:
+    return st;
+}
 
 #define LOOK_SECONDS 0.5
 
@@ -179,9 +328,9 @@ static dt_status begin(bool *begun, drive *of, int64_t i, dt_error *err)
     }
     of->waits = false;
     if (point->again)
-        DT_TRY(dt_point_resume(point, &of->group, i, &place, &of->arena, err));
+        DT_TRY(point_resume(point, &of->group, i, &place, &of->arena, err));
     else
-        DT_TRY(dt_point_begin(point, &of->group, i, &place, &of->arena, err));
+        DT_TRY(point_begin(point, &of->group, i, &place, &of->arena, err));
     of->states[i] = DT_RUN_QUEUED;
     DT_TRY(dt_group_write_progress(&of->group, err));
 out:
@@ -232,7 +381,7 @@ static dt_status open_drive(drive *out, const char *name, dt_error *err)
     memset(out->states, 0, count * sizeof(out->states[0])); /* queued until the first look */
     memset(out->steps, 0, count * sizeof(out->steps[0]));
     DT_TRY(dt_store_open(&out->store, NULL, err));
-    DT_TRY(dt_points_find(&out->group, out->store, &out->arena, err));
+    DT_TRY(points_find(&out->group, out->store, &out->arena, err));
 out:
     return st;
 }
@@ -297,5 +446,61 @@ out:
     if (lock >= 0)
         close(lock);
     dt_arena_release(&of.arena);
+    return st;
+}
+
+/* stop: stops a sweep, through its driver, or if nothing can be written, each of its runs
+ * directly. */
+
+/* Stops the runs that have not ended, without the history, which cannot be written. */
+static dt_status stop_points(const char *name, bool now, const dt_error *why, dt_call *call,
+                             dt_error *err)
+{
+    dt_store *store = NULL;
+    const char **runs;
+    dt_status st = DT_OK;
+    dt_sweep_group group;
+    int64_t count = 0;
+    dt_run run;
+
+    DT_TRY(dt_group_read(&group, name, call->arena, err));
+    if (dt_store_open(&store, NULL, NULL) == DT_OK) /* for points whose run is not recorded yet */
+        (void)points_find(&group, store, call->arena, NULL);
+    runs = dt_arena_alloc_array(call->arena, (size_t)group.count, sizeof(*runs));
+    for (int64_t i = 0; i < group.count; i++) {
+        const char *id = group.points[i].run;
+        bool known = store != NULL && id[0] != '\0' &&
+                     dt_store_run_find(store, &run, id, call->arena, NULL) == DT_OK;
+
+        if (id[0] != '\0' && !(known && dt_run_state_is_terminal(run.state)))
+            runs[count++] = id;
+    }
+    DT_TRY(dt_stop_all_without_history(runs, count, now, why, call, err));
+    dt_report_note(
+        call, "the sweep ends once there is disk space to record its end: see 'dtrun status %s'",
+        name);
+out:
+    dt_store_close(store);
+    return st;
+}
+
+dt_status dt_group_stop(const dt_sweep_group *group, bool now, dt_call *call, dt_error *err)
+{
+    dt_error full = DT_ERROR_INIT, unasked = DT_ERROR_INIT;
+    dt_status st = DT_OK, asked = DT_OK;
+
+    if (!group->ended) {
+        asked = dt_group_ask_stop(group, now, &unasked);
+        if (asked != DT_OK || dt_run_check_room(call->arena, &full) != DT_OK) {
+            DT_TRY(stop_points(group->name, now, asked != DT_OK ? &unasked : &full, call, err));
+            if (asked != DT_OK) /* otherwise more points start once there is disk space */
+                DT_THROW(err, asked, "%s", unasked.message);
+            goto out;
+        }
+    }
+    DT_TRY(dt_group_follow(group->name, call, err));
+    if (call->exit_code == DT_EXIT_STOPPED)
+        call->exit_code = DT_EXIT_GOOD; /* as requested */
+out:
     return st;
 }

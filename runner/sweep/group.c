@@ -9,7 +9,7 @@
 #include "base/dirs.h"
 #include "base/file.h"
 #include "recipes/read/origins.h"
-#include "recipes/read/writer.h"
+#include "recipes/read/reader.h"
 
 enum { FILE_MAX_BYTES = 64 << 20, NAMES_TRIED = 1000 };
 enum { NAME_MOST = 56 }; /* leaves room for the number of a point */

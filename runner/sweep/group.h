@@ -20,9 +20,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/arena.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "recipes/fields/recipe.h"
 

@@ -1,4 +1,4 @@
-#include "runner/sweep/places.h"
+#include "runner/sweep/sweep_int.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,10 +9,8 @@
 #include "recipes/fields/nodes.h"
 #include "recipes/plan/plan.h"
 #include "recipes/read/reader.h"
-#include "runner/cli/find_weights.h"
-#include "runner/launch/node_checks.h"
-#include "runner/launch/placement.h"
-#include "runner/sweep/room.h"
+#include "runner/cli/read_recipe.h"
+#include "runner/launch/nodes.h"
 
 #define CUDA "cuda:"
 

@@ -1,15 +1,14 @@
-#include "runner/sweep/report.h"
+#include "runner/sweep/sweep.h"
 
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "runner/cli/interrupt.h"
+#include "runner/cli/command.h"
 #include "runner/cli/report.h"
-#include "runner/sweep/drive.h"
-#include "runner/term/format.h"
 #include "runner/term/table.h"
+#include "runner/term/term.h"
 #include "runner/view/runs/runs.h"
 
 #define LOOK_SECONDS 0.3
@@ -55,8 +54,9 @@ static dt_status see(seen *out, const dt_sweep_point *point, dt_store *store, dt
     return st;
 }
 
-dt_status dt_group_to_json(json_t **out, const dt_sweep_group *group, dt_store *store,
-                           dt_arena *arena, dt_error *err)
+/* *out: new reference. */
+static dt_status group_to_json(json_t **out, const dt_sweep_group *group, dt_store *store,
+                               dt_arena *arena, dt_error *err)
 {
     json_t *object = dt_report_object(), *points = json_array();
     dt_status st = DT_OK;
@@ -103,8 +103,8 @@ static void add_row(dt_table *table, const dt_sweep_point *point, const seen *no
                  point->problem[0] != '\0' ? point->problem : point->values);
 }
 
-dt_status dt_group_table(dt_strbuf *out, const dt_term *term, const dt_sweep_group *group,
-                         dt_store *store, dt_arena *arena, dt_error *err)
+static dt_status group_table(dt_strbuf *out, const dt_term *term, const dt_sweep_group *group,
+                             dt_store *store, dt_arena *arena, dt_error *err)
 {
     static const dt_table_column columns[] = {{"point", false}, {"run", false},
                                               {"state", false}, {"step", true},
@@ -154,12 +154,12 @@ dt_status dt_group_print(const dt_sweep_group *group, dt_store *store, dt_call *
     if (group->ended)
         DT_TRY(exit_code_of(&call->exit_code, group, store, call->arena, err));
     if (call->json) {
-        DT_TRY(dt_group_to_json(&object, group, store, call->arena, err));
+        DT_TRY(group_to_json(&object, group, store, call->arena, err));
         DT_TRY(dt_report_json(object, err));
         goto out;
     }
     dt_term_init(&term, STDOUT_FILENO);
-    DT_TRY(dt_group_table(&text, &term, group, store, call->arena, err));
+    DT_TRY(group_table(&text, &term, group, store, call->arena, err));
     DT_TRY(dt_report_styled(&text, err));
 out:
     dt_strbuf_release(&text);

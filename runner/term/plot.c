@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "runner/term/format.h"
+#include "runner/term/term.h"
 
 enum { LABEL_COLUMNS = 11, DOTS_WIDE = 2, DOTS_HIGH = 4, MARKS = 26 };
 

@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#include "base/arena.h"
+#include "base/memory.h"
 #include "runner/term/term.h"
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* screen: takes over the whole terminal and reads keys.
+/* screen: redraws a block in the last lines of a terminal, or takes over the whole terminal and reads keys.
  *
  * Draws on the alternate screen, so that the previous contents return. The terminal is restored by
  * dt_screen_close, while Ctrl-Z suspends the process, and when a signal or crash ends it. Only one screen can be
@@ -13,6 +13,26 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* live: redraws a block in the last lines of a terminal.
+ *
+ * Text above the block stays. Each call is one write, so that nothing flickers. Lines of the block are clipped to
+ * the width: a wrapped line would break the line count. The cursor is hidden while there is a block, so dt_live_close
+ * must be called on every path.
+ */
+
+typedef struct dt_live {
+    dt_term *term;
+    dt_strbuf output;
+    int lines; /* of the current block */
+    bool hidden;
+} dt_live;
+
+void dt_live_open(dt_live *live, dt_term *term);
+/* Adds `above` (may be "") above the block permanently and replaces the block. Lines of both end with \n. */
+void dt_live_draw(dt_live *live, const char *above, const char *block);
+/* Removes the block and shows the cursor. */
+void dt_live_close(dt_live *live);
 
 /* Keys that are not characters; characters are returned as they are. */
 typedef enum dt_key {
@@ -48,4 +68,5 @@ void dt_screen_close(dt_screen *screen);
 #ifdef __cplusplus
 }
 #endif
+
 #endif

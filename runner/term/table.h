@@ -5,7 +5,7 @@
 #ifndef DT_RUNNER_TERM_TABLE_H
 #define DT_RUNNER_TERM_TABLE_H
 
-#include "base/arena.h"
+#include "base/memory.h"
 #include "runner/term/term.h"
 
 #ifdef __cplusplus

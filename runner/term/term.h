@@ -1,4 +1,5 @@
-/* term: detects what the terminal of a descriptor can show, and formats text for it.
+/* term: detects what the terminal of a descriptor can show, formats text and numbers for it, and draws
+ * progress bars.
  *
  * Colour     on a terminal, unless NO_COLOR is set (to anything but "") or TERM is dumb
  * Unicode    if the locale is UTF-8; else only ASCII is drawn
@@ -6,11 +7,12 @@
  *            terminal: "terminal:120x40:colour", "file:80x24"
  * Ownership  a dt_term holds no resources; returned strings are static
  */
-#ifndef DT_RUNNER_TERM_H
-#define DT_RUNNER_TERM_H
+#ifndef DT_RUNNER_TERM_TERM_H
+#define DT_RUNNER_TERM_TERM_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/strbuf.h"
 
@@ -70,7 +72,42 @@ void dt_term_add_whole(dt_strbuf *out, const dt_term *term, const char *text);
 /* The same, clipped to `columns`; styles stay whole and are reset at the end. */
 void dt_term_add_clipped(dt_strbuf *out, const dt_term *term, const char *text, size_t columns);
 
+/* format: writes numbers in readable form.
+ *
+ * Each function writes into `out` of `size` bytes (DT_FORMAT_SIZE suffices for all) and returns out, so that calls
+ * can be printf arguments. A missing value (NaN, negative sizes) is "-", and
+ * an infinite loss "nan".
+ */
+
+#define DT_FORMAT_SIZE 32
+
+/* 950, 12.3k, 4.56M, 1.24G: three significant digits. */
+char *dt_format_count(char *out, size_t size, double value);
+/* 950 B, 12.3 kB, 4.56 MB: in powers of 1000. */
+char *dt_format_bytes(char *out, size_t size, double bytes);
+/* 1.8421, -0.0126, 3e-05, 240k, -8.44k: a number of any size, of a metric that can be anything. */
+char *dt_format_value(char *out, size_t size, double value);
+/* 12,345 */
+char *dt_format_whole(char *out, size_t size, int64_t value);
+/* 1.8421; four digits after the point. */
+char *dt_format_loss(char *out, size_t size, double value);
+/* 0s, 59s, 1m02s, 3h05m: whole seconds, for live views. */
+char *dt_format_seconds(char *out, size_t size, double seconds);
+/* "just now", "5m ago", "3h ago", "12d ago". */
+char *dt_format_ago(char *out, size_t size, int64_t then_ms, int64_t now_ms);
+/* The shortest text that reads back as the same double; "nan", "inf", "-inf". */
+char *dt_format_exact(char *out, size_t size, double value);
+
+/* bar: draws a progress bar of a given width.
+ *
+ *   ━━━━━━━━━━━━╸─────────────   or   ############-------------   without Unicode
+ */
+
+/* Adds a bar of exactly `columns` columns. `share` is clamped to 0..1; NaN counts as 0. */
+void dt_bar_add(dt_strbuf *out, const dt_term *term, dt_style style, double share, size_t columns);
+
 #ifdef __cplusplus
 }
 #endif
+
 #endif

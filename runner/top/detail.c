@@ -1,12 +1,11 @@
-#include "runner/top/detail.h"
+#include "runner/top/top.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "runner/term/bar.h"
-#include "runner/term/format.h"
 #include "runner/term/plot.h"
-#include "runner/view/follow/step_log.h"
+#include "runner/term/term.h"
+#include "runner/view/follow/log_tail.h"
 #include "runner/view/runs/runs.h"
 
 enum { BAR_COLUMNS = 20, HEAD_ROWS = 5, PLOT_LEAST = 5, LOG_LEAST = 3 };

@@ -1,11 +1,11 @@
-#include "runner/top/rows.h"
+#include "runner/top/top.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "runner/term/format.h"
 #include "runner/term/table.h"
+#include "runner/term/term.h"
 #include "runner/view/runs/runs.h"
 
 enum { ALL_MOST = 200, SPARK_LEAST = 10, COLUMNS_BESIDE_SPARK = 90 };

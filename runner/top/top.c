@@ -1,16 +1,45 @@
+/* top: shows a live table of all runs, and one of them in the whole terminal, and starts missing
+ * supervisors meanwhile. */
 #include "runner/top/top.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/clock.h"
 #include "runner/cli/report.h"
-#include "runner/supervisor/rebuild/restore_runs.h"
+#include "runner/supervisor/rebuild/rebuild.h"
 #include "runner/term/screen.h"
-#include "runner/top/detail.h"
-#include "runner/top/keeper.h"
 #include "runner/view/runs/runs.h"
+
+/* keeper: starts missing supervisors of active runs while `dtrun top` is open.
+ *
+ * Runs `dtrun supervise --all-active` as a separate process: a supervisor can take half a minute to respond, and
+ * the view must not wait for it.
+ */
+
+typedef struct dt_keeper {
+    dt_child child;
+    double next_seconds; /* monotonic time of the next start; 0 at first */
+} dt_keeper;
+
+#define GAP_SECONDS 10.0
+
+/* Starts the process, at most every ten seconds. Failures are retried. */
+static void keeper_look(dt_keeper *keeper)
+{
+    static const char *const argv[] = {"dtrun", "supervise", "--all-active", NULL};
+    double now = dt_clock_monotonic_seconds();
+    int code;
+
+    if ((keeper->child.pid > 0 && !dt_child_has_ended(&keeper->child, &code)) ||
+        now < keeper->next_seconds)
+        return;
+    keeper->next_seconds = now + GAP_SECONDS;
+    (void)dt_child_start(&keeper->child, /* its output stays off the screen */
+                         &(dt_child_spec){.argv = argv, .program = "/proc/self/exe"}, NULL);
+}
 
 #define LOOK_SECONDS 1.0
 
@@ -115,7 +144,7 @@ static void look(top *t)
     t->stale = false;
     t->looked = dt_clock_monotonic_seconds();
     if (any_active(t))
-        dt_keeper_look(&t->keeper);
+        keeper_look(&t->keeper);
 }
 
 /* --- drawing */

@@ -1,4 +1,4 @@
-#include "runner/transport/contact.h"
+#include "runner/transport/transport.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 
 #include "base/child.h"
 #include "base/clock.h"
-#include "runner/transport/remote_int.h"
+#include "runner/transport/transport_int.h"
 
 #define COMMAND_SECONDS 6.0 /* after this time the command has failed */
 #define MOST_SECONDS    9.0

@@ -1,7 +1,7 @@
 /* dtrun-reach: runs one command on a node, with clean stdin and stdout.
  *
  *   dtrun-reach [--renew] NODE WORD...      --renew: bypass a shared connection that is open
- *   dtrun-reach --probe NODE WORD...        test whether the node can run the command (contact.h)
+ *   dtrun-reach --probe NODE WORD...        test whether the node can run the command (transport.h)
  *
  * Adds to plain ssh: a slot that limits how many connections are opened at once, the removal of the
  * login shell's output, and one line on stderr with the problem and the remedy. dtrun starts this
@@ -17,7 +17,7 @@
 
 #include "base/child.h"
 #include "base/file.h"
-#include "base/startup.h"
+#include "base/process.h"
 #include "runner/transport/remote.h"
 
 enum { NOT_REACHED = 255, END_SECONDS = 30 };

@@ -6,7 +6,7 @@
  *
  * Ownership  open/close on the caller's memory; close kills a command that still runs, with what ssh started for it
  * Threads    any; one remote, one thread
- * Errors     the transport's (ssh_errors.h), naming the node; DT_ERR_TIMEOUT: the command did not start, and the
+ * Errors     the transport's (transport_int.h), naming the node; DT_ERR_TIMEOUT: the command did not start, and the
  *            message says whether the connection was open; DT_ERR_BUSY: `cancelled` was set
  */
 #ifndef DT_RUNNER_REMOTE_H
@@ -50,7 +50,7 @@ dt_status dt_remote_open_apart(dt_remote *out, const char *node, const char *con
                                const atomic_bool *cancelled, dt_error *err);
 void dt_remote_close(dt_remote *remote); /* accepts a zeroed struct */
 
-/* Makes later commands to the node bypass a shared connection that is stuck (renew.c). Gives up silently on failure or
+/* Makes later commands to the node bypass a shared connection that is stuck (connections.c). Gives up silently on failure or
  * after two seconds: a new connection may still be possible. */
 void dt_remote_renew(const char *node);
 

@@ -1,13 +1,83 @@
-/* remote_talk: reads from and writes to a command, and waits for its end. */
-#include "runner/transport/remote_int.h"
-
+/* remote_talk: reads from and writes to a command on a node, reads what it and the transport's program
+ * wrote to stderr, and waits for its end. */
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
+#include "runner/transport/transport_int.h"
+
+/* --- stderr */
+
+void dt_remote_read_problems(const dt_remote *remote, char *out, size_t size)
+{
+    off_t length = lseek(remote->problems, 0, SEEK_END);
+    off_t from = length > (off_t)size - 1 ? length - ((off_t)size - 1) : 0;
+    ssize_t got = pread(remote->problems, out, size - 1, from);
+
+    out[got > 0 ? got : 0] = '\0';
+    for (char *p = out; p < out + (got > 0 ? got : 0); p++)
+        if (*p == '\0')
+            *p = ' ';
+}
+
+const char *dt_remote_last_words(const dt_remote *remote, char *text)
+{
+    bool (*own)(const char *line) = remote->transport->is_transport_line;
+    size_t length = strlen(text);
+    char *line;
+
+    for (;;) {
+        while (length > 0 && (unsigned char)text[length - 1] <= ' ')
+            text[--length] = '\0';
+        line = strrchr(text, '\n');
+        if (line == NULL || own == NULL || !own(line + 1))
+            break;
+        length = (size_t)(line - text);
+        text[length] = '\0';
+    }
+    line = line != NULL ? line + 1 : text;
+    for (char *p = line; *p != '\0'; p++)
+        if ((unsigned char)*p < ' ' || *p == 0x7f)
+            *p = ' ';
+    return line;
+}
+
+static const char *remote_reason(char out[DT_REMOTE_REASON_BYTES], const dt_remote *remote,
+                                 char *text, int code)
+{
+    const char *line = dt_remote_last_words(remote, text);
+    char end[DT_EXIT_WORDS_BYTES];
+
+    if (line[strspn(line, " ")] != '\0')
+        snprintf(out, DT_REMOTE_REASON_BYTES, "%s", line);
+    else
+        snprintf(out, DT_REMOTE_REASON_BYTES, "the command %s, without a message",
+                 dt_exit_words(end, code));
+    return out;
+}
+
+void dt_remote_print_problems(const dt_remote *remote, int fd)
+{
+    char complaint[DT_REMOTE_COMPLAINT_BYTES];
+    const char *line = complaint, *end;
+
+    dt_remote_read_problems(remote, complaint, sizeof(complaint));
+    for (; *line != '\0'; line = end) {
+        end = line + strcspn(line, "\n");
+        end += *end == '\n' ? 1 : 0;
+        if (remote->transport->is_transport_line == NULL ||
+            !remote->transport->is_transport_line(line))
+            (void)dt_file_write_all(fd, line, (size_t)(end - line), NULL);
+    }
+}
+
+/* --- stdin, stdout and the end */
 
 #define SLICE_MS 100 /* how often `cancelled` is checked */
 /* How long the transport's program may stay alive after the end mark of the command ... */
@@ -237,7 +307,7 @@ dt_status dt_remote_finish(dt_remote *remote, int *code, dt_error *problem, doub
         ended = remote->end_code;
     }
     if (remote->transport->explain != NULL && ended != 0) {
-        const char *words = dt_remote_reason(reason, remote, complaint, ended);
+        const char *words = remote_reason(reason, remote, complaint, ended);
 
         if (dt_remote_lacks_processes(words))
             return DT_FAIL(err, DT_ERR_PEER, "node '%s' cannot start processes: %s", remote->node,
@@ -246,9 +316,9 @@ dt_status dt_remote_finish(dt_remote *remote, int *code, dt_error *problem, doub
     if (code != NULL) {
         *code = ended;
         if (ended != 0)
-            DT_FAIL(problem, DT_ERR_IO, "%s", dt_remote_reason(reason, remote, complaint, ended));
+            DT_FAIL(problem, DT_ERR_IO, "%s", remote_reason(reason, remote, complaint, ended));
     } else if (ended != 0)
         return DT_FAIL(err, DT_ERR_PEER, "node '%s': %s (code %d)", remote->node,
-                       dt_remote_reason(reason, remote, complaint, ended), ended);
+                       remote_reason(reason, remote, complaint, ended), ended);
     return DT_OK;
 }

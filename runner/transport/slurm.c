@@ -3,14 +3,13 @@
  *
  * The step shares all CPUs, memory and GPUs of the job on the node with other steps (--overlap).
  * Processes that a step leaves running are killed when it ends. An agent must outlive connections,
- * and therefore runs in its own step (node_setup/keepalive.c).
+ * and therefore runs in its own step (node_setup/slurm_nodes.c).
  */
 #include <inttypes.h>
 #include <stddef.h>
 #include <string.h>
 
-#include "runner/slurm/job.h"
-#include "runner/slurm/name.h"
+#include "runner/slurm/slurm.h"
 #include "runner/transport/transport.h"
 
 /* Variables that salloc, sbatch or an outer srun set, and that srun would read as options. */

@@ -12,11 +12,8 @@
 #include <sys/random.h>
 
 #include "base/strbuf.h"
-#include "runner/transport/connection_slots.h"
-#include "runner/transport/quote.h"
-#include "runner/transport/ssh_errors.h"
-#include "runner/transport/ssh_socket.h"
 #include "runner/transport/transport.h"
+#include "runner/transport/transport_int.h"
 
 /* Passed in this order, followed by the path of the control socket. */
 static const char *const options[] =

@@ -1,14 +1,20 @@
-#include "runner/transport/ssh_config.h"
-
+/* ssh_config: asks ssh for its configuration of a host (ssh -G) and why it cannot connect to it, and names
+ * the control socket of the connection that commands to one node share. */
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "base/child.h"
+#include "base/strbuf.h"
+#include "runner/transport/transport_int.h"
 
 #define RESOLVE_SECONDS   10.0 /* a 'Match exec' of the user's configuration can be slow */
 #define ASK_SECONDS       12.0
 #define RESOLVE_MAX_BYTES ((size_t)1 << 20)
 
-bool dt_ssh_resolve(dt_strbuf *out, const char *host)
+/* Replaces `out` with what 'ssh -G' prints for a host; false, and `out` empty, if ssh fails or does not end. */
+static bool ssh_resolve(dt_strbuf *out, const char *host)
 {
     const char *const argv[] = {"ssh", "-G", "--", host, NULL};
     int code;
@@ -56,7 +62,8 @@ void dt_ssh_ask_why(dt_strbuf *out, const char *node)
         NULL);
 }
 
-char *dt_ssh_resolved_value(const char *resolved, const char *key, dt_arena *arena)
+/* Returns the value of the line "KEY ..." in the output of ssh -G; NULL if there is none. */
+static char *ssh_resolved_value(const char *resolved, const char *key, dt_arena *arena)
 {
     const char *line, *end;
     size_t length = strlen(key);
@@ -69,7 +76,8 @@ char *dt_ssh_resolved_value(const char *resolved, const char *key, dt_arena *are
     return NULL;
 }
 
-const char *dt_ssh_jump_url(const char *jump, dt_arena *arena)
+/* Returns a jump host, [user@]host[:port] or a URL, as a URL: the only form in which ssh's command line takes a port. */
+static const char *ssh_jump_url(const char *jump, dt_arena *arena)
 {
     static const char scheme[] = "ssh://";
 
@@ -88,12 +96,12 @@ static void add_jumps(dt_ssh_way *out, const char *host, int depth, dt_arena *ar
     bool first = true;
 
     dt_strbuf_init(&resolved);
-    if (depth < DT_SSH_JUMPS_MAX && dt_ssh_resolve(&resolved, host)) {
-        list = dt_ssh_resolved_value(resolved.data, "proxyjump", arena);
+    if (depth < DT_SSH_JUMPS_MAX && ssh_resolve(&resolved, host)) {
+        list = ssh_resolved_value(resolved.data, "proxyjump", arena);
         if (depth == 0)
-            out->command = dt_ssh_resolved_value(resolved.data, "proxycommand", arena);
+            out->command = ssh_resolved_value(resolved.data, "proxycommand", arena);
         while (list != NULL && (next = strsep(&list, ",")) != NULL) {
-            const char *url = first ? dt_ssh_jump_url(next, arena) : NULL;
+            const char *url = first ? ssh_jump_url(next, arena) : NULL;
 
             if (url != NULL)
                 add_jumps(out, url, depth + 1, arena);
@@ -109,4 +117,55 @@ void dt_ssh_way_find(dt_ssh_way *out, const char *node, dt_arena *arena)
 {
     *out = (dt_ssh_way){.count = 0};
     add_jumps(out, node, 0, arena);
+}
+
+/* --- the name of the control socket */
+
+#define JUMPS_MAX 16
+
+static void add(XXH3_state_t *hash, const char *text)
+{
+    XXH3_128bits_update(hash, text, strlen(text) + 1);
+}
+
+/* Adds a host's configuration to the hash, and appends its jump hosts to the list. */
+static void add_host(XXH3_state_t *hash, const char *host, const char **jumps, size_t *count,
+                     dt_arena *arena)
+{
+    dt_strbuf resolved;
+    char *list, *next;
+
+    dt_strbuf_init(&resolved);
+    add(hash, host);
+    if (ssh_resolve(&resolved, host)) {
+        add(hash, resolved.data);
+        list = ssh_resolved_value(resolved.data, "proxyjump", arena);
+        while (list != NULL && (next = strsep(&list, ",")) != NULL)
+            if (*count < JUMPS_MAX && next[0] != '\0')
+                jumps[(*count)++] = ssh_jump_url(next, arena);
+    }
+    dt_strbuf_release(&resolved);
+}
+
+dt_status dt_ssh_socket_name(const char **out, const char *node, dt_arena *arena, dt_error *err)
+{
+    XXH3_state_t *hash = XXH3_createState();
+    const char *jumps[JUMPS_MAX];
+    XXH128_canonical_t digest;
+    char name[DT_SSH_SOCKET_NAME_BYTES + 1];
+    size_t count = 0;
+
+    *out = NULL;
+    if (hash == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+    XXH3_128bits_reset(hash);
+    add_host(hash, node, jumps, &count, arena);
+    for (size_t i = 0; i < count; i++)
+        add_host(hash, jumps[i], jumps, &count, arena);
+    XXH128_canonicalFromHash(&digest, XXH3_128bits_digest(hash));
+    for (size_t i = 0; i < sizeof(digest.digest); i++)
+        snprintf(name + 2 * i, 3, "%02x", digest.digest[i]);
+    *out = dt_arena_strdup(arena, name);
+    XXH3_freeState(hash);
+    return DT_OK;
 }

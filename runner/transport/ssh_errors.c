@@ -1,9 +1,7 @@
-#include "runner/transport/ssh_errors.h"
+#include "runner/transport/transport_int.h"
 
 #include <stdio.h>
 #include <string.h>
-
-#include "runner/transport/ssh_config.h"
 
 enum { LINES_MAX = 200, COMPLAINT_BYTES = 8192 };
 

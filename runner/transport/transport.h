@@ -1,26 +1,52 @@
-/* transport: returns the argv that runs a command on a node, with stdin and stdout connected.
- *
- *   local.c   this machine                 ssh.c     the system's ssh, with the user's own setup
- *   slurm.c   srun, to the nodes of a job    remote*.c one command on a node, as a descriptor
- *   quote.c   quoting for any login shell  ssh_errors.c explains ssh's messages, with the remedy
- *   ssh_config.c  ssh's configuration of a host (ssh -G), with jump hosts
- *   ssh_socket.c  the control socket of the connection that commands to a node share
- *   connection_slots.c  limits the connections that are being opened at once
- *   renew.c   bypasses a shared connection that is stuck
- *   contact.c probes a node that does not respond
- *
- * Adding a transport: a file with one struct, a line in the table of transport.c.
- * Ownership  everything returned lives in the caller's arena
- * Threads    any
- */
-#ifndef DT_RUNNER_TRANSPORT_H
-#define DT_RUNNER_TRANSPORT_H
+/* transport: returns the argv that runs a command on a node, with stdin and stdout connected. Also:
+ * contact.c, which probes a node that does not respond, and quoting for any login shell. remote.h runs one
+ * command on a node as a descriptor. Adding a transport: a file with one struct, as ssh.c and slurm.c, and
+ * a line in the table of transport.c. Ownership: everything returned lives in the caller's arena. Threads:
+ * any. */
+#ifndef DT_RUNNER_TRANSPORT_TRANSPORT_H
+#define DT_RUNNER_TRANSPORT_TRANSPORT_H
 
 #include <stdbool.h>
 
-#include "base/arena.h"
 #include "base/error.h"
-#include "runner/transport/contact.h"
+#include "base/memory.h"
+#include "base/strbuf.h"
+
+/* contact: probes a node that does not respond.
+ *
+ * dtrun-reach --probe NODE WORD...   runs the words on the node without stdin and stdout, and at the same time tests
+ * whether the machine answers at all: a machine that refuses the login (a withdrawn key, an expired ticket), or whose
+ * home directory stalls, is alive. Its exit code is a dt_contact.
+ */
+
+typedef enum dt_contact {
+    DT_CONTACT_COMMAND = 0,  /* the command ran on the node, with exit code 0 */
+    DT_CONTACT_HOST = 10,    /* the machine answers */
+    DT_CONTACT_UNKNOWN = 11, /* could not be tried: no name server, bad local configuration */
+    DT_CONTACT_NONE = 12     /* nothing answers */
+} dt_contact;
+
+/* Probes the node, for nine seconds at most. With a transport that cannot test without signing in, only runs the
+ * command. */
+dt_contact dt_contact_try(const char *node, const char *const *words);
+
+/* quote: quotes a command for any login shell on the node.
+ *
+ * sshd passes one string to the login shell (bash, dash, zsh, fish, csh, tcsh, ...), and their quoting differs: fish
+ * reads backslashes inside single quotes, csh reads '!' and refuses newlines there. So the login shell gets one
+ * word in single quotes without these characters, which runs in /bin/sh: a printf that writes the real script,
+ * with every special byte as \ooo, and an eval of it.
+ *
+ *   exec /bin/sh -c 'eval "$(printf "exec /opt/x \047two words\047")"'
+ */
+
+/* Appends `word` for POSIX sh: unquoted if that is safe, else in single quotes. */
+void dt_quote_word(dt_strbuf *out, const char *word);
+
+/* Appends `script` (POSIX sh, not ending in a newline) as one string for any login shell. */
+void dt_quote_script(dt_strbuf *out, const char *script);
+
+/* --- the struct of a transport */
 
 /* The remote shell prints this line before the command's first byte; output before it is noise of the login shell. */
 #define DT_TRANSPORT_MARK "dtrun-begins-here"

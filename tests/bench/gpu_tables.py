@@ -3,7 +3,7 @@
 NAMES = ["first", "124m", "ops", "attention", "graphs", "fp16", "xl", "124m-torch", "attention-torch", "xl-torch"]
 VOCAB = 50257
 
-# bf16 with fp32 sums, dense: the data sheets, as in runner/predict/gpu_specs.c.
+# bf16 with fp32 sums, dense: the data sheets, as in runner/predict/predict.c.
 PEAK_TFLOPS = {"H100": 989.4, "H200": 989.4, "A100": 312.0, "L40S": 362.0, "4090": 165.2}
 
 MODELS = {  # layers, heads, embed, sequences of 1,024 tokens

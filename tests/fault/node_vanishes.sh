@@ -8,7 +8,7 @@ if ! apart; then
     echo "skipped: hosts on 127.0.0.1 cannot be cut off"
     exit 77
 fi
-# The first evaluation may take long, and a node that is silent during it is not lost (policy/silence.h), so this recipe
+# The first evaluation may take long, and a node that is silent during it is not lost (policy/watchdog.h), so this recipe
 # has none.
 endless=(--set log.every=10 --set evaluate.every=0)
 stopped() { # run id

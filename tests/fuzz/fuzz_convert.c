@@ -6,7 +6,7 @@
 
 #include "recipes/fields/text.h"
 #include "recipes/read/reader.h"
-#include "runner/convert/python_values.h"
+#include "runner/convert/convert_int.h"
 #include "runner/convert/tool.h"
 #include "tests/fuzz/ways.h"
 

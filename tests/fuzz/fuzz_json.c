@@ -1,4 +1,4 @@
-/* fuzz_json: a document that base/json_write.c writes is read back with the same values, in each form. */
+/* fuzz_json: a document that base/json.c writes is read back with the same values, in each form. */
 #include <jansson.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -14,7 +14,7 @@
 #include "runner/agent/rank/devices.h"
 #include "runner/agent/rank/event.h"
 #include "runner/agent/rank/text.h"
-#include "runner/channel/lines.h"
+#include "runner/channel/stream.h"
 #include "runner/supervisor/policy/verdict.h"
 
 #define LINE_BYTES 512 /* short, so that lines are cut too */

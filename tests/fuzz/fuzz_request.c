@@ -12,7 +12,7 @@
 
 #include "base/file.h"
 #include "web/access.h"
-#include "web/routes.h"
+#include "web/web_int.h"
 
 #define ARGUMENTS  16
 #define PARTS_MOST 64 /* of a stream */

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "engine/checkpoint/safetensors.h"
-#include "recipes/architecture/weights_bin.h"
+#include "recipes/architecture/published.h"
 #include "recipes/fields/fields.h"
 #include "recipes/fields/values.h"
 #include "recipes/foreign/huggingface.h"

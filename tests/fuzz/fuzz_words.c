@@ -4,8 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "engine/tokens/codes.h"
-#include "engine/tokens/dictionary.h"
+#include "engine/tokens/fairseq.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

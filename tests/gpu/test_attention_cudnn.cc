@@ -18,7 +18,7 @@ extern "C" {
 #include "base/file.h"
 #include "emulator.h"
 #include "engine/device/device_cuda.h"
-#include "engine/device/graph.h"
+#include "engine/device/queue.h"
 #include "engine/ops/ops.h"
 #include "tests/unit/cudnn_standin.h"
 

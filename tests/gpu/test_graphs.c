@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "engine/device/device_cuda.h"
-#include "engine/device/graph.h"
+#include "engine/device/queue.h"
 #include "engine/strategy/strategy.h"
 
 #define SEQUENCES 2

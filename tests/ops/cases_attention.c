@@ -1,4 +1,4 @@
-/* Attention: of packed heads, and of views (engine/ops/heads.h). */
+/* Attention: of packed heads, and of views (engine/ops/ops.h). */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

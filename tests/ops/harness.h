@@ -10,7 +10,7 @@
 #ifndef DT_TESTS_OPS_HARNESS_H
 #define DT_TESTS_OPS_HARNESS_H
 
-#include "base/arena.h"
+#include "base/memory.h"
 #include "engine/ops/ops.h"
 
 typedef struct bench {

@@ -306,7 +306,7 @@ static void test_token_outside_the_vocabulary_is_refused(void **state)
     bench_close(&b);
 }
 
-/* The bounds of engine/ops/cpu/math_int.h: below 0 the tail itself, without cancellation. */
+/* The bounds of engine/ops/cpu/ops_int.h: below 0 the tail itself, without cancellation. */
 static void test_gelu_keeps_its_digits_in_the_tail(void **state)
 {
     enum { PLACES = 26001 };

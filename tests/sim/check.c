@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "runner/agent/journal/journal.h"
-#include "runner/supervisor/rebuild/restore_runs.h"
+#include "runner/supervisor/rebuild/rebuild.h"
 #include "store/store.h"
 #include "tests/sim/sim.h"
 

@@ -9,7 +9,7 @@
 #include "engine/checkpoint/checkpoint.h"
 #include "recipes/plan/plan.h"
 #include "recipes/read/reader.h"
-#include "runner/supervisor/rebuild/restore_runs.h"
+#include "runner/supervisor/rebuild/rebuild.h"
 #include "runner/supervisor/supervisor.h"
 #include "store/store.h"
 #include "tests/sim/sim.h"

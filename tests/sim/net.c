@@ -8,7 +8,7 @@
 
 #include <sys/wait.h>
 
-#include "runner/transport/contact.h"
+#include "runner/transport/transport.h"
 #include "tests/sim/sim.h"
 
 #define PATIENCE_NS (10 * SIM_SECOND) /* timeout of connecting to a machine that does not answer */

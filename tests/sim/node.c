@@ -5,7 +5,6 @@
 
 #include "engine/checkpoint/checkpoint.h"
 #include "runner/node_setup/node_setup.h"
-#include "runner/node_setup/slurm_nodes.h"
 #include "tests/sim/sim.h"
 
 static sim_machine *machine_of(const char *name)
@@ -147,7 +146,7 @@ dt_status dt_nodes_gather(char *name, const dt_gather_request *request, dt_error
     for (int64_t i = 0; i < request->count; i++)
         DT_TRY(visit(machine_of(request->layouts[i].node), request->cancelled, err));
     snprintf(here, sizeof(here), "%s/%s", request->checkpoints_here, request->name);
-    if (request->layouts[0].checkpoints_shared) /* as in runner/node_setup/node_plan.c */
+    if (request->layouts[0].checkpoints_shared) /* as in runner/node_setup/node_layout.c */
         snprintf(there, sizeof(there), "%s/%s/%s", request->layouts[0].checkpoints,
                  strrchr(request->layouts[0].folder, '/') + 1, request->name);
     else

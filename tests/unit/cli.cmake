@@ -9,8 +9,8 @@ dt_test(NAME base_resources LABEL unit LIBS dt_base
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_base_resources.c)
 dt_test(NAME launch_attempt LABEL unit LIBS dt_supervisor dt_recipe_reader dt_data dt_checkpoint dt_weights dt_store_support dt_term
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_launch_attempt.c ${PROJECT_SOURCE_DIR}/runner/launch/attempt.c
-    ${PROJECT_SOURCE_DIR}/runner/launch/overrides.c ${PROJECT_SOURCE_DIR}/runner/launch/preflight_steps.c
-    ${PROJECT_SOURCE_DIR}/runner/launch/provenance.c ${PROJECT_SOURCE_DIR}/runner/launch/run_id.c ${PROJECT_SOURCE_DIR}/runner/launch/weights.c)
+    ${PROJECT_SOURCE_DIR}/runner/launch/preflight_steps.c
+    ${PROJECT_SOURCE_DIR}/runner/launch/provenance.c ${PROJECT_SOURCE_DIR}/runner/launch/weights.c)
 dt_test(NAME base_child LABEL unit LIBS dt_base SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_base_child.c)
 dt_test(NAME launch_task_parts LABEL unit LIBS dt_base
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_launch_task_parts.c ${PROJECT_SOURCE_DIR}/runner/launch/task_parts.c)
@@ -19,12 +19,12 @@ dt_test(NAME relay_frames LABEL unit LIBS dt_base
 dt_test(NAME view_log_tail LABEL unit LIBS dt_supervisor dt_store_support
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_view_log_tail.c ${PROJECT_SOURCE_DIR}/runner/view/follow/log_tail.c)
 dt_test(NAME view_node_lines LABEL unit LIBS dt_supervisor dt_store_support dt_term m
-  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_view_node_lines.c ${PROJECT_SOURCE_DIR}/runner/view/runs/node_lines.c
-    ${PROJECT_SOURCE_DIR}/runner/view/runs/timing.c ${PROJECT_SOURCE_DIR}/runner/view/runs/evaluations.c)
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_view_node_lines.c ${PROJECT_SOURCE_DIR}/runner/view/runs/progress.c
+   )
 dt_test(NAME sweep_room LABEL unit
-  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_sweep_room.c ${PROJECT_SOURCE_DIR}/runner/sweep/room.c)
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_sweep_room.c ${PROJECT_SOURCE_DIR}/runner/sweep/rules.c)
 dt_test(NAME sweep_halving LABEL unit LIBS m
-  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_sweep_halving.c ${PROJECT_SOURCE_DIR}/runner/sweep/halving.c)
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_sweep_halving.c ${PROJECT_SOURCE_DIR}/runner/sweep/rules.c)
 dt_test(NAME smoke_shrink LABEL unit LIBS dt_recipe_reader
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_smoke_shrink.c ${PROJECT_SOURCE_DIR}/runner/smoke/shrink.c
     ${PROJECT_SOURCE_DIR}/runner/smoke/fault.c)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/ops/cuda/cudnn_graph.h"
+#include "engine/ops/cuda/cudnn.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

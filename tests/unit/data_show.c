@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/data/dataset_int.h"
+#include "engine/data/data_int.h"
 
 static dt_tokens_kind kind_of(const char *name)
 {

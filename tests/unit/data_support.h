@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "base/arena.h"
+#include "base/memory.h"
 #include "engine/data/data.h"
 
 #define DATA_MAX_FILES 4

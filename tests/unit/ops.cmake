@@ -8,18 +8,16 @@ set_target_properties(cudnn_standin PROPERTIES OUTPUT_NAME cudnn SUFFIX .so.9
 
 dt_test(NAME ops_cudnn LABEL unit LIBS dt_tensor m ${CMAKE_DL_LIBS}
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_ops_cudnn.c ${PROJECT_SOURCE_DIR}/tests/ops/reference.c
-    ${cudnn}/cudnn.c ${cudnn}/cudnn_graph.c ${cudnn}/cudnn_plan.c)
+    ${cudnn}/cudnn.c)
 add_dependencies(test_ops_cudnn cudnn_standin)
 set_tests_properties(unit.ops_cudnn PROPERTIES ENVIRONMENT LD_LIBRARY_PATH=${cudnn_standin})
 dt_test(NAME ops_attention_choice LABEL unit LIBS dt_tensor
-  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_ops_attention_choice.c ${cudnn}/attention_choice.c
-    ${cudnn}/tuned.c)
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_ops_attention_choice.c ${cudnn}/tuned.c)
 
 # Sanitizers would check that library as well.
 if(NOT DT_SANITIZE)
   dt_test(NAME ops_cudnn_true LABEL unit LIBS dt_tensor m ${CMAKE_DL_LIBS}
-    SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_ops_cudnn_true.c ${cudnn}/cudnn.c
-      ${cudnn}/cudnn_graph.c ${cudnn}/cudnn_plan.c)
+    SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_ops_cudnn_true.c ${cudnn}/cudnn.c)
   if(DT_HAVE_CUDA)
     find_path(DT_CUDNN_INCLUDE cudnn_graph.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
     find_file(DT_CUDNN_LIBRARY libcudnn.so.9 HINTS ${CUDAToolkit_LIBRARY_DIR}

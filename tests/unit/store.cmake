@@ -12,8 +12,8 @@ foreach(subject access activity admission api gate live pages)
     LIBS dt_web dt_json dt_store_support Threads::Threads m)
 endforeach()
 dt_test(NAME export_mlflow_body LABEL unit
-  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_export_mlflow_body.c ${PROJECT_SOURCE_DIR}/runner/export/mlflow_body.c
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_export_mlflow_body.c ${PROJECT_SOURCE_DIR}/runner/export/mlflow_protocol.c
   LIBS dt_store dt_json m)
 dt_test(NAME export_mlflow_patience LABEL unit
-  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_export_mlflow_patience.c ${PROJECT_SOURCE_DIR}/runner/export/mlflow_patience.c
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_export_mlflow_patience.c ${PROJECT_SOURCE_DIR}/runner/export/mlflow_protocol.c
   LIBS dt_base)

@@ -9,7 +9,7 @@
 
 #include "runner/agent/rank/tail.h"
 #include "runner/agent/rank/text.h"
-#include "runner/channel/lines.h"
+#include "runner/channel/stream.h"
 
 static void check_clean(const char *bytes, size_t length, bool cut, const char *wanted)
 {

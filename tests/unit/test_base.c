@@ -17,15 +17,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/arena.h"
-#include "base/boot.h"
 #include "base/clock.h"
 #include "base/dirs.h"
-#include "base/distance.h"
-#include "base/exit.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/memory.h"
+#include "base/names.h"
+#include "base/process.h"
 #include "base/strbuf.h"
 
 static char folder[] = "/tmp/dtrun-base-XXXXXX";

@@ -12,7 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cgroups.h"
 #include "base/file.h"
 #include "base/resources.h"
 

@@ -19,8 +19,7 @@
 
 #include "base/child.h"
 #include "base/clock.h"
-#include "base/proc_stat.h"
-#include "base/startup.h"
+#include "base/process.h"
 
 #define SHELL(text)                           \
     (const char *const[])                     \

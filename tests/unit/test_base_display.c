@@ -9,7 +9,6 @@
 
 #include "base/display.h"
 #include "base/json.h"
-#include "base/utf8.h"
 
 #define BAD DT_UTF8_REPLACEMENT
 

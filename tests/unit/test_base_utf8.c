@@ -7,8 +7,8 @@
 #include <cmocka.h>
 #include <string.h>
 
+#include "base/display.h"
 #include "base/json.h"
-#include "base/utf8.h"
 
 static void test_every_code_point_comes_back(void **state)
 {

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "engine/checkpoint/sink.h"
+#include "engine/checkpoint/checkpoint_int.h"
 
 #define BLOCK ((size_t)1 << 20)
 

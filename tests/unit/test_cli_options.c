@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "runner/cli/command.h"
-#include "runner/cli/suggest.h"
+#include "runner/cli/options.h"
 
 static const char *const colours[] = {"red", "green", NULL};
 

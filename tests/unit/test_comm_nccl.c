@@ -14,7 +14,6 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "engine/comm/nccl/history.h"
 #include "engine/comm/nccl/nccl.h"
 
 #define CALLS_MAX 64

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "runner/supervisor/connection/clock_offset.h"
+#include "runner/supervisor/connection/connection_int.h"
 
 static void test_the_fastest_answer_is_used(void **state)
 {

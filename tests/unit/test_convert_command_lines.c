@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "runner/convert/python_values.h"
+#include "runner/convert/convert_int.h"
 #include "runner/convert/tool.h"
 
 static dt_arena arena;

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/json.h"
-#include "runner/corpus/json_line.h"
+#include "runner/corpus/corpus_int.h"
 
 static dt_strbuf text;
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "engine/tokens/bpe.h"
-#include "runner/corpus/learn.h"
+#include "runner/corpus/corpus_int.h"
 
 #define FIRST 257 /* an end-of-text token and the 256 bytes */
 #define VOCAB 340

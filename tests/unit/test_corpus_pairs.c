@@ -12,7 +12,7 @@
 #include "data_support.h"
 #include "engine/data/sentences.h"
 #include "engine/data/sides.h"
-#include "runner/corpus/prepared.h"
+#include "runner/corpus/corpus.h"
 
 static const char german[] = "das haus\r\nein baum\ndas neue haus\n";
 static const char english[] = "the house\na tree\nthe house again";

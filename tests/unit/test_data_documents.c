@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "data_support.h"
-#include "engine/data/documents.h"
+#include "engine/data/stream.h"
 
 #define T     8
 #define COUNT 503

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "data_support.h"
-#include "engine/data/dataset_int.h"
+#include "engine/data/data_int.h"
 
 #define T     8
 #define COUNT 503

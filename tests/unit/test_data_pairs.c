@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "data_support.h"
-#include "engine/data/budget.h"
+#include "engine/data/data.h"
 #include "engine/data/sentences.h"
 #include "engine/data/sides.h"
 

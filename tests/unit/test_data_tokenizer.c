@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/data/tokenizer_int.h"
+#include "engine/data/data_int.h"
 
 static dt_tokenizer *parse(const char *text, dt_status wanted)
 {

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "runner/export/mlflow_body.h"
+#include "runner/export/mlflow.h"
 
 static const dt_run run = {.id = "k3v9x2",
                            .name = "shakespeare",

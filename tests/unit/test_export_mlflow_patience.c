@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "runner/export/mlflow_patience.h"
+#include "runner/export/mlflow.h"
 
 #define MOST DT_MLFLOW_REFUSED_SECONDS_MOST
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "engine/search/beam.h"
+#include "engine/search/search.h"
 
 enum { PAD, END, A, B, C, VOCAB };
 

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "runner/launch/task_parts.h"
+#include "runner/launch/task.h"
 
 enum { BASE = 10 };
 

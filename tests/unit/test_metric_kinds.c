@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/metric_doc.h"
 #include "base/metric_kinds.h"
 
 static void is_same(const char *path, void (*write)(dt_strbuf *), const char *remedy)

@@ -1,4 +1,4 @@
-/* Documents that share a sequence have the losses and gradients of each document alone (engine/data/documents.h). */
+/* Documents that share a sequence have the losses and gradients of each document alone (engine/data/stream.h). */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "engine/data/documents.h"
+#include "engine/data/stream.h"
 #include "tests/unit/model_harness.h"
 
 #define END 3

@@ -13,7 +13,6 @@
 
 #include "engine/model/gpt2/model_int.h"
 #include "engine/model/sinusoids.h"
-#include "engine/optim/clip.h"
 #include "engine/optim/optimizer.h"
 #include "engine/optim/schedule.h"
 #include "tests/golden/safetensors.h"

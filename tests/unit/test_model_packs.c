@@ -1,4 +1,4 @@
-/* An epoch of packed sequences has the losses of each of its documents alone (engine/data/packs.h). */
+/* An epoch of packed sequences has the losses of each of its documents alone (engine/data/stream.h). */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "data_support.h"
-#include "engine/data/dataset_int.h"
+#include "engine/data/data_int.h"
 #include "tests/unit/model_harness.h"
 
 #define END   3

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "engine/ops/cuda/attention_choice.h"
+#include "engine/ops/cuda/tuned.h"
 
 static char folder[64], path[96];
 

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "engine/ops/cuda/cudnn_plan.h"
+#include "engine/ops/cuda/cudnn.h"
 #include "tests/ops/reference.h"
 #include "tests/unit/cudnn_standin.h"
 

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/ops/cuda/cudnn_plan.h"
+#include "engine/ops/cuda/cudnn.h"
 
 #ifdef DT_HAVE_CUDNN_HEADER
 #include <cudnn_graph.h>

@@ -6,7 +6,6 @@
 
 #include <cmocka.h>
 
-#include "engine/optim/clip.h"
 #include "engine/optim/schedule.h"
 
 #define HALF_SQRT_2 0.70710678118654752

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "runner/supervisor/policy/ending.h"
-#include "runner/supervisor/policy/node_loss.h"
+#include "runner/supervisor/policy/liveness.h"
+#include "runner/supervisor/policy/restart.h"
 
 #pragma GCC diagnostic ignored "-Woverride-init" /* a row lists what differs from the usual */
 

@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "runner/supervisor/policy/silence.h"
+#include "runner/supervisor/policy/watchdog.h"
 
 #define HANG 30.0
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "runner/supervisor/policy/straggler.h"
+#include "runner/supervisor/policy/watchdog.h"
 
 enum { RANKS = 4 };
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
+#include "base/memory.h"
 #include "recipes/architecture/architecture.h"
 #include "recipes/fields/fields.h"
 

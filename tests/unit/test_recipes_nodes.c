@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "base/file.h"
-#include "recipes/fields/durations.h"
 #include "recipes/fields/nodes.h"
+#include "recipes/fields/values.h"
 
 typedef struct fixture {
     dt_arena arena;

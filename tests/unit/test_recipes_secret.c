@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "recipes/read/secret.h"
+#include "recipes/read/reading.h"
 
 #define COMMIT "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b"
 

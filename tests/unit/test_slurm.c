@@ -7,9 +7,7 @@
 
 #include <cmocka.h>
 
-#include "runner/slurm/allocation.h"
-#include "runner/slurm/job.h"
-#include "runner/slurm/name.h"
+#include "runner/slurm/slurm.h"
 
 static void test_counts_are_as_many_as_nodes(void **state)
 {

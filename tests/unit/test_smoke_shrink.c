@@ -7,8 +7,7 @@
 #include <cmocka.h>
 
 #include "recipes/read/reader.h"
-#include "runner/smoke/fault.h"
-#include "runner/smoke/shrink.h"
+#include "runner/smoke/smoke.h"
 
 static void read_recipe(dt_recipe *out, const char *text, dt_arena *arena)
 {

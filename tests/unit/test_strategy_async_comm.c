@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "engine/strategy/async_comm.h"
+#include "engine/strategy/strategy_int.h"
 
 #define MANY 64
 

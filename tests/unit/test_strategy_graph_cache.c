@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/device/graph.h"
-#include "engine/strategy/graph_cache.h"
+#include "engine/device/queue.h"
+#include "engine/strategy/strategy_int.h"
 
 /* --- the device: each op is a letter; a recorded op runs when its graph is launched */
 

@@ -18,8 +18,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "engine/checkpoint/snapshot.h"
-#include "engine/comm/shm/segment.h"
+#include "engine/checkpoint/checkpoint_int.h"
+#include "engine/comm/comm_int.h"
 #include "engine/config.h"
 #include "recipes/cost/memory.h"
 #include "recipes/cost/memory_int.h"

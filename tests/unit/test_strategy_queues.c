@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "engine/device/queue.h"
-#include "engine/strategy/async_comm.h"
+#include "engine/strategy/strategy_int.h"
 
 typedef struct dt_device_event {
     int number;

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/device/graph.h"
 #include "engine/device/queue.h"
 #include "engine/ops/ops.h"
 #include "tests/unit/strategy_support.h"

@@ -8,7 +8,7 @@
 
 #include <pthread.h>
 
-#include "engine/strategy/thread_pool.h"
+#include "engine/strategy/strategy_int.h"
 
 #define MEMBERS 4
 

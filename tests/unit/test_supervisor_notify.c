@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "runner/supervisor/session/notify.h"
+#include "runner/supervisor/supervisor.h"
 
 static void check(const char *text, dt_status wanted, const char *filled_in)
 {

@@ -10,14 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/exit.h"
 #include "base/file.h"
+#include "base/process.h"
 #include "checkpoint_support.h"
-#include "runner/channel/journal_line.h"
+#include "runner/channel/protocol.h"
 #include "runner/supervisor/folder/attempt_record.h"
 #include "runner/supervisor/policy/verdict.h"
-#include "runner/supervisor/rebuild/fill.h"
-#include "runner/supervisor/rebuild/proof.h"
 #include "runner/supervisor/rebuild/rebuild.h"
 #include "runner/supervisor/supervisor.h"
 #include "store/repair.h"

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "runner/supervisor/collect/store_writer.h"
+#include "runner/supervisor/collect/run_rows.h"
 #include "store_support.h"
 
 typedef struct watch {

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "runner/sweep/halving.h"
+#include "runner/sweep/sweep_int.h"
 
 enum { RUNG = 100 };
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "runner/sweep/room.h"
+#include "runner/sweep/sweep_int.h"
 
 static void test_runs_on_one_machine_get_gpus_in_a_row(void **state)
 {

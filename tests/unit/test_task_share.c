@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "engine/task/share.h"
+#include "engine/task/task.h"
 
 enum { LINES = 23 };
 

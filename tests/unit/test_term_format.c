@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runner/term/format.h"
+#include "runner/term/term.h"
 
 static void check_count(double value, const char *expected)
 {

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runner/term/live.h"
+#include "runner/term/screen.h"
 
 typedef struct screen {
     int ends[2];

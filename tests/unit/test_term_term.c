@@ -10,7 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runner/term/bar.h"
 #include "runner/term/term.h"
 
 static const dt_term plain = {.fd = -1, .columns = 80};

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "engine/tokens/ascii_masks.h"
 #include "engine/tokens/split.h"
+#include "engine/tokens/tokens_int.h"
 
 #define MOST   300
 #define ROUNDS 20000

@@ -10,8 +10,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "engine/tokens/codes.h"
-#include "engine/tokens/dictionary.h"
+#include "engine/tokens/fairseq.h"
 
 #define FOLDER "tests/golden/words/"
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "engine/train/best.h"
+#include "engine/train/session.h"
 
 static void test_answers_by_what_is_saved_and_what_is_being_saved(void **state)
 {

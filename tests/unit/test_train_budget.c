@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "data_support.h"
-#include "engine/data/budget.h"
+#include "engine/data/data.h"
 
 #define T      4
 #define EPOCHS 3

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "engine/train/replicas.h"
+#include "engine/train/train_int.h"
 
 static void test_the_odd_one_is_found_among_its_own_kind(void **state)
 {

@@ -9,8 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "engine/generate/sample.h"
-#include "engine/generate/stops.h"
+#include "engine/generate/text.h"
 
 #define V 5
 

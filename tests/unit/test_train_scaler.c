@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "engine/optim/scaler.h"
+#include "engine/optim/schedule.h"
 
 static dt_scaler scaler_of(dt_precision_kind kind)
 {

@@ -13,10 +13,9 @@
 #include <cmocka.h>
 
 #include "base/file.h"
-#include "runner/transport/connection_slots.h"
-#include "runner/transport/quote.h"
 #include "runner/transport/remote.h"
-#include "runner/transport/ssh_errors.h"
+#include "runner/transport/transport.h"
+#include "runner/transport/transport_int.h"
 
 static char root[] = "/tmp/dtrun-reach.XXXXXX";
 

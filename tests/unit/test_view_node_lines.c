@@ -6,9 +6,7 @@
 
 #include "base/metric_kinds.h"
 #include "runner/supervisor/supervisor.h"
-#include "runner/view/runs/evaluations.h"
-#include "runner/view/runs/node_lines.h"
-#include "runner/view/runs/timing.h"
+#include "runner/view/runs/progress.h"
 
 static const dt_term narrow = {.fd = -1, .seen = true, .columns = 44};
 

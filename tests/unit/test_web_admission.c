@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "web/admission.h"
+#include "web/listen.h"
 #include "web/stores.h"
 #include "web_support.h"
 

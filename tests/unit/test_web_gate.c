@@ -8,8 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "web/gate.h"
-#include "web/head.h"
+#include "web/access.h"
 #include "web/listen.h"
 #include "web/server.h"
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "web/log_tail.h"
+#include "web/web_int.h"
 
 static void test_pages_and_what_they_load_are_served_with_their_types(void **state)
 {

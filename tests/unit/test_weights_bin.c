@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "recipes/architecture/weights_bin.h"
+#include "recipes/architecture/published.h"
 #include "tests/unit/weights_harness.h"
 
 #define BIN         "tests/golden/bin/"

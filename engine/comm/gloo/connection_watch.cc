@@ -15,7 +15,7 @@ constexpr int TICKS_OF_GRACE = 15;
 /* The limit of Gloo's clock is unknown; no run lasts ten years. */
 constexpr auto FOR_EVER = std::chrono::hours(24 * 3650);
 
-/* Distinct from Gloo's own collectives, which use the prefixes 1 to 8, and ring.cc, which uses
+/* Distinct from Gloo's own collectives, which use the prefixes 1 to 8, and shim.cc, which uses
  * 0x40. */
 constexpr uint64_t CANARY_SLOT = uint64_t{0x41} << 56;
 

@@ -1,21 +1,102 @@
-/* gloo: connects CPU ranks over TCP.
+/* gloo: connects CPU ranks over TCP, and authenticates each connection before it carries data.
  *
  * The sockets bind to the interface whose address is in DTRUN_INTERFACE_ADDRESS (default 127.0.0.1),
  * which must be one of this machine's. Every connection is authenticated before it carries
- * data (proof.h). After an error the communicator is closed, and later calls fail at once
+ * data. After an error the communicator is closed, and later calls fail at once
  * with the same code instead of waiting for a timeout.
  */
 #include <netdb.h>
+#include <nettle/hmac.h>
+#include <nettle/memops.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "engine/comm/comm_int.h"
-#include "engine/comm/gloo/proof.h"
 #include "engine/comm/gloo/shim.h"
+
+/* proof: authenticates two connected ranks to each other as members of one run.
+ *
+ * Formula    proof(from, to) = HMAC-SHA256(secret, "dtrun-gloo-1", communicator, from, to,
+ *            nonce of from, nonce of to); RFC 2104. The secret is DTRUN_RUN_SECRET (hex), which
+ *            only the run's ranks get; without it the key is empty. The nonces are new for
+ *            each communicator and come through the rendezvous, by agents and ssh, so a proof
+ *            cannot be replayed.
+ * When       on both ends of each connection, right after connecting and before any data
+ * Protected  without the secret (or, if there is none, the nonces) an attacker cannot take a rank's
+ *            place, send it data or receive data from it: one wrong proof, or none within 30 seconds,
+ *            ends the communicator with DT_ERR_COMM
+ * Not        later traffic is neither encrypted nor signed: an attacker who can read or change packets
+ *            between the nodes can read or change what is trained. Also, Gloo parses the headers of
+ *            any peer that connects before the proof is requested; it listens, on the chosen interface
+ *            only, until each rank's connection has come. So an attacker who reaches the port first can
+ *            keep a run from starting. The network between the nodes must be trusted to this extent
+ */
+
+#define DT_PROOF_BYTES         32
+#define DT_PROOF_KEY_BYTES_MAX 64
+
+typedef struct dt_proof_key {
+    uint8_t bytes[DT_PROOF_KEY_BYTES_MAX];
+    size_t length; /* bytes of the key; 0: no secret */
+} dt_proof_key;
+
+static int digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Read the secret from the environment. DT_ERR_USAGE if it is not hex; the message does not contain
+ * it. */
+static dt_status proof_key_read(dt_proof_key *out, dt_error *err)
+{
+    const char *text = getenv("DTRUN_RUN_SECRET");
+    size_t length = text != NULL ? strlen(text) : 0;
+
+    memset(out, 0, sizeof(*out));
+    if (length % 2 != 0 || length / 2 > sizeof(out->bytes) ||
+        (length > 0 && strspn(text, "0123456789abcdef") != length))
+        return DT_FAIL(err, DT_ERR_USAGE,
+                       "DTRUN_RUN_SECRET: expected up to %d hex digits in pairs, in lower case",
+                       2 * DT_PROOF_KEY_BYTES_MAX);
+    out->length = length / 2;
+    for (size_t i = 0; i < out->length; i++)
+        out->bytes[i] = (uint8_t)(digit(text[2 * i]) << 4 | digit(text[2 * i + 1]));
+    return DT_OK;
+}
+
+/* out: DT_PROOF_BYTES. from, to: ranks of the run. */
+static void proof_make(uint8_t *out, const dt_proof_key *key, const dt_comm_setup *setup,
+                       int64_t from, int64_t to)
+{
+    static const char domain[] = "dtrun-gloo-1";
+    const int64_t ends[] = {from, to};
+    struct hmac_sha256_ctx hmac;
+
+    /* Strings include their terminating NUL, so that different inputs never concatenate to the same
+     * bytes. */
+    hmac_sha256_set_key(&hmac, key->length, key->bytes);
+    hmac_sha256_update(&hmac, sizeof(domain), (const uint8_t *)domain);
+    hmac_sha256_update(&hmac, strlen(setup->name) + 1, (const uint8_t *)setup->name);
+    hmac_sha256_update(&hmac, sizeof(ends), (const uint8_t *)ends);
+    for (int i = 0; i < 2; i++)
+        hmac_sha256_update(&hmac, DT_HANDSHAKE_NONCE_BYTES,
+                           setup->topology->handshakes[ends[i]].nonce);
+    hmac_sha256_digest(&hmac, DT_PROOF_BYTES, out);
+}
+
+/* Compare two proofs in constant time. */
+static bool proof_equal(const uint8_t *a, const uint8_t *b)
+{
+    return memeql_sec(a, b, DT_PROOF_BYTES) != 0;
+}
 
 /* Time limit for a connected rank to authenticate itself. */
 #define PROOF_SECONDS 30.0
@@ -176,7 +257,7 @@ static bool is_address_of_this_machine(const char *address)
     return good;
 }
 
-/* --- authentication, see proof.h */
+/* --- authentication */
 
 static dt_status prove(dt_gloo *gloo, const dt_comm *comm, const dt_comm_setup *setup,
                        const int64_t *ranks, dt_error *err)
@@ -189,15 +270,15 @@ static dt_status prove(dt_gloo *gloo, const dt_comm *comm, const dt_comm_setup *
 
     if (given == NULL || got == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory to authenticate the ranks");
-    DT_TRY(dt_proof_key_read(&key, err));
+    DT_TRY(proof_key_read(&key, err));
     for (size_t i = 0; i < count; i++)
-        dt_proof_make(given + i * DT_PROOF_BYTES, &key, setup, ranks[comm->rank], ranks[i]);
+        proof_make(given + i * DT_PROOF_BYTES, &key, setup, ranks[comm->rank], ranks[i]);
     DT_TRY(dt_gloo_swap(
         gloo, got, given, DT_PROOF_BYTES,
         setup->timeout_seconds < PROOF_SECONDS ? setup->timeout_seconds : PROOF_SECONDS, err));
     for (size_t i = 0; i < count; i++) {
-        dt_proof_make(expected, &key, setup, ranks[i], ranks[comm->rank]);
-        if (!dt_proof_equal(expected, got + i * DT_PROOF_BYTES))
+        proof_make(expected, &key, setup, ranks[i], ranks[comm->rank]);
+        if (!proof_equal(expected, got + i * DT_PROOF_BYTES))
             DT_THROW(err, DT_ERR_COMM,
                      "communicator '%s': the peer that answers as rank %lld does not know the "
                      "secret of this run: another program has connected to a port of %s; restrict "

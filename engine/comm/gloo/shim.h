@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "engine/comm/sum.h"
+#include "engine/comm/comm.h"
 
 #ifdef __cplusplus
 extern "C" {

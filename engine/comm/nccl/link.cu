@@ -6,7 +6,7 @@
 
 #include "base/library.h"
 #include "base/log.h"
-#include "engine/device/nccl_link.h"
+#include "engine/device/device_cuda.h"
 #include "engine/device/queue_cuda.cuh"
 
 static_assert(DT_NCCL_ID_BYTES == NCCL_UNIQUE_ID_BYTES, "the id goes through the rendezvous");

@@ -1,3 +1,4 @@
+/* nccl: implements nccl.h. */
 #include "engine/comm/nccl/nccl.h"
 
 #include <pthread.h>
@@ -8,7 +9,45 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "engine/comm/nccl/history.h"
+
+/* --- the record of the last collectives */
+
+static const char *nccl_kind_name(dt_nccl_kind kind)
+{
+    static const char *const names[] = {[DT_NCCL_ALL_REDUCE] = "all_reduce",
+                                        [DT_NCCL_REDUCE_SCATTER] = "reduce_scatter",
+                                        [DT_NCCL_ALL_GATHER] = "all_gather",
+                                        [DT_NCCL_BROADCAST] = "broadcast"};
+
+    return names[kind];
+}
+
+/* The oldest unfinished collective; NULL if there is none or it is no longer in the ring. */
+static const dt_nccl_entry *nccl_history_oldest(const dt_nccl_history *history)
+{
+    int64_t number = history->reached + 1;
+
+    if (number > history->queued || history->queued - number >= DT_NCCL_HISTORY)
+        return NULL;
+    return &history->entries[number % DT_NCCL_HISTORY];
+}
+
+/* Log a line per collective: number, kind, bytes, age, whether it is done. */
+static void nccl_history_log(const dt_nccl_history *history, const char *name)
+{
+    int64_t first = history->queued - DT_NCCL_HISTORY + 1;
+    double now = dt_clock_monotonic_seconds();
+
+    for (int64_t number = first > 1 ? first : 1; number <= history->queued; number++) {
+        const dt_nccl_entry *entry = &history->entries[number % DT_NCCL_HISTORY];
+
+        dt_log_error("communicator '%s': #%lld %s of %.3f MB, queued %.1f s ago: %s", name,
+                     (long long)number, nccl_kind_name(entry->kind), (double)entry->bytes / 1e6,
+                     now - entry->queued_at, number <= history->reached ? "done" : "not done");
+    }
+}
+
+/* --- the collectives */
 
 /* Interval of the watching thread's checks. */
 #define LOOK_SECONDS 0.1
@@ -56,7 +95,7 @@ static void fail(nccl_state *own, const dt_error *why)
     dt_error_prefix(&own->failure, "communicator '%s', rank %lld of %lld", own->name,
                     (long long)own->rank, (long long)own->world_size);
     dt_log_error("%s", own->failure.message);
-    dt_nccl_history_log(&own->history, own->name);
+    nccl_history_log(&own->history, own->name);
     if (own->nccl != NULL)
         own->link->abort(own->nccl);
     own->nccl = NULL;
@@ -74,7 +113,7 @@ static dt_status see_what_is_done(nccl_state *own, dt_error *err)
     if (own->history.queued - own->history.reached >
         DT_NCCL_HISTORY) /* later collectives have reused their events */
         own->history.reached = own->history.queued - DT_NCCL_HISTORY;
-    while (reached && (oldest = dt_nccl_history_oldest(&own->history)) != NULL) {
+    while (reached && (oldest = nccl_history_oldest(&own->history)) != NULL) {
         DT_TRY(own->link->reached(own->device, oldest->event, &reached, err));
         own->history.reached += reached;
     }
@@ -84,7 +123,7 @@ out:
 
 static dt_status look_at_time(const nccl_state *own, dt_error *err)
 {
-    const dt_nccl_entry *oldest = dt_nccl_history_oldest(&own->history);
+    const dt_nccl_entry *oldest = nccl_history_oldest(&own->history);
     double seconds;
 
     if (oldest == NULL)
@@ -94,7 +133,7 @@ static dt_status look_at_time(const nccl_state *own, dt_error *err)
         return DT_OK;
     return DT_FAIL(err, DT_ERR_COMM,
                    "%s #%lld has waited %.1f s for the other ranks: one of them hangs or has died",
-                   dt_nccl_kind_name(oldest->kind), (long long)oldest->number, seconds);
+                   nccl_kind_name(oldest->kind), (long long)oldest->number, seconds);
 }
 
 static dt_status look_at_peers(const nccl_state *own, dt_error *err)
@@ -114,7 +153,7 @@ static dt_status look(nccl_state *own, dt_error *err)
     DT_TRY(own->link->state(own->nccl, &busy, err));
     DT_TRY(see_what_is_done(own, err));
     DT_TRY(look_at_time(own, err));
-    if (dt_nccl_history_oldest(&own->history) !=
+    if (nccl_history_oldest(&own->history) !=
         NULL) /* without a collective in progress, other ranks may leave */
         DT_TRY(look_at_peers(own, err));
 out:

@@ -1,4 +1,5 @@
-/* nccl: runs collectives between GPUs, one per rank, on GPU memory (NVIDIA NCCL).
+/* nccl: collectives between GPUs, one per rank, on GPU memory (NVIDIA NCCL), and the record of the last
+ * ones, for hangs.
  *
  * Order      collectives return when they are queued, on a queue of the communicator
  *            (comm.h); all_reduce_f64 and barrier, which use host memory, go through the host's
@@ -17,7 +18,28 @@
 #define DT_ENGINE_COMM_NCCL_NCCL_H
 
 #include "engine/comm/comm_int.h"
-#include "engine/device/nccl_link.h"
+#include "engine/device/device_cuda.h"
+
+/* history: records the last collectives of a communicator, to diagnose a hang.
+ *
+ * Threads  protected by the owner's lock
+ */
+
+#define DT_NCCL_HISTORY 32
+
+typedef struct dt_nccl_entry {
+    int64_t number; /* number of the collective, from 1; 0: unused entry */
+    dt_nccl_kind kind;
+    int64_t bytes;
+    double queued_at;       /* time by dt_clock_monotonic_seconds */
+    dt_device_event *event; /* event recorded after the collective in the queue */
+} dt_nccl_entry;
+
+/* Collective i is at i % DT_NCCL_HISTORY; those up to `reached` are done. */
+typedef struct dt_nccl_history {
+    dt_nccl_entry entries[DT_NCCL_HISTORY];
+    int64_t queued, reached;
+} dt_nccl_history;
 
 typedef struct dt_nccl_options {
     const dt_nccl_link *link;

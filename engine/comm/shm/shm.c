@@ -22,9 +22,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/comm/comm.h"
 #include "engine/comm/comm_int.h"
-#include "engine/comm/shm/segment.h"
-#include "engine/comm/sum.h"
 #include "engine/progress.h"
 
 typedef struct shm_state {

@@ -24,7 +24,7 @@
  *            are expensive: under full all blocks share one set of them too, and block_products fills it
  *            again, except for the last block, whose products are still intact
  * Memory     one function lays out a pass of any size, either in an arena or only to count bytes
- *            (engine/device/memory_layout.h). The head's logits and the blocks' scratch share memory: logits are
+ *            (engine/device/device.h). The head's logits and the blocks' scratch share memory: logits are
  *            needed only between the blocks' forward and backward passes, when the scratch is unused. A
  *            chunk of logits has at most DT_LOGITS_BYTES; on GPUs, where a product of few rows must still
  *            read the whole head and add to its whole gradient, a chunk is as large as that scratch, in
@@ -33,7 +33,7 @@
 #ifndef DT_ENGINE_MODEL_DECODER_H
 #define DT_ENGINE_MODEL_DECODER_H
 
-#include "engine/device/memory_layout.h"
+#include "engine/device/device.h"
 #include "engine/model/linear.h"
 #include "engine/ops/ops.h"
 #include "recipes/architecture/tokens.h"

@@ -1,4 +1,4 @@
-#include "engine/device/memory_layout.h"
+#include "engine/device/device.h"
 #include "engine/model/mlp/model_int.h"
 
 typedef struct layout {

@@ -7,7 +7,7 @@
  *                head.c    outputs and loss
  *                kind.c    whole passes, and when the hooks are called
  *
- * B rows of a batch; I W O L as in recipes/architecture/mlp.h; act: config.dtype.
+ * B rows of a batch; I W O L as in recipes/architecture/kinds.h; act: config.dtype.
  */
 #ifndef DT_ENGINE_MODEL_MLP_INT_H
 #define DT_ENGINE_MODEL_MLP_INT_H

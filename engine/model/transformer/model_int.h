@@ -42,11 +42,11 @@
 #ifndef DT_ENGINE_MODEL_TRANSFORMER_INT_H
 #define DT_ENGINE_MODEL_TRANSFORMER_INT_H
 
-#include "engine/device/memory_layout.h"
+#include "engine/device/device.h"
 #include "engine/model/linear.h"
 #include "engine/ops/ops.h"
+#include "recipes/architecture/architecture.h"
 #include "recipes/architecture/tokens.h"
-#include "recipes/architecture/translations.h"
 
 #define DT_TRANSFORMER_NORM_EPS 1e-5
 

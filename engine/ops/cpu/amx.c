@@ -1,4 +1,4 @@
-#include "engine/ops/cpu/amx.h"
+#include "engine/ops/cpu/product.h"
 
 #if defined(__AMX_BF16__)
 

@@ -4,7 +4,7 @@
  * Words      bf16 heads are multiplied as pairs (tile_int.h) if the instruction set supports this.
  *            Probabilities and score gradients are then rounded to bf16 before the products. All
  *            other heads are widened to fp32. Sums and softmax are always in fp32
- * AMX        pairs are multiplied by the matrix unit (amx.h) if there is one and D is a multiple of 32.
+ * AMX        pairs are multiplied by the matrix unit (product.h) if there is one and D is a multiple of 32.
  *            It needs whole tiles: panels of keys and rows of blocks are filled up with zeros
  * Tasks      one task is a whole head of a sequence. Its rows are laid out once in the thread's
  *            scratch, and no other task writes its outputs, so results do not depend on the thread
@@ -17,11 +17,8 @@
 
 #include <math.h>
 
-#include "engine/ops/cpu/amx.h"
-#include "engine/ops/cpu/dropout_int.h"
-#include "engine/ops/cpu/math_int.h"
 #include "engine/ops/cpu/ops_int.h"
-#include "engine/ops/cpu/rows_int.h"
+#include "engine/ops/cpu/product.h"
 #include "engine/ops/cpu/tile_int.h"
 
 #define BLOCK 64 /* most rows of a block */

@@ -1,11 +1,31 @@
-/* embedding: adds scaled token rows and position rows; backward sums their gradients.
+/* embedding: token ids to rows of numbers, and the lengths of rows of tokens.
  *
  * Backward   each thread owns some columns and processes all tokens, so that no two threads write the
  *            same element: no atomics, and the order of the sums does not depend on the thread count
  * Errors     DT_ERR_CORRUPT for a token outside the vocabulary
  */
 #include "engine/ops/cpu/ops_int.h"
-#include "engine/ops/cpu/rows_int.h"
+
+/* row_lengths: computes the length of each row of tokens without its padding. */
+
+dt_status DT_CPU_NAME(row_lengths)(dt_device *device, dt_tensor *lengths, const dt_tensor *tokens,
+                                   int32_t pad, dt_error *err)
+{
+    int64_t rows = tokens->dim[0], columns = tokens->dim[1];
+    const int32_t *token = tokens->data;
+    int32_t *out = lengths->data;
+
+    DT_ASSERT(tokens->dtype == DT_I32 && tokens->ndim == 2 && lengths->dtype == DT_I32 &&
+              dt_tensor_elems(lengths) == rows);
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t length = columns;
+
+        while (length > 1 && token[i * columns + length - 1] == pad)
+            length--;
+        out[i] = (int32_t)length;
+    }
+    return DT_OK;
+}
 
 /* The rows of the vocabulary in wte (ops.h). */
 static dt_vocab_part part_of(const dt_vocab_part *part, const dt_tensor *wte)

@@ -5,7 +5,7 @@
  * ("avx512_bf16"). The fastest build that the processor supports is used. For tests, the environment
  * variable DTRUN_CPU_ISA names another one; it is read when a device is opened. oneDNN chooses its
  * instruction set independently (ONEDNN_MAX_CPU_ISA). The build avx512_bf16 also uses AMX where the processor
- * has it (product_amx.h).
+ * has it (product.h).
  *
  * Errors  DT_ERR_USAGE for an unknown name in DTRUN_CPU_ISA; DT_ERR_UNSUPPORTED for a build that this
  *         processor cannot run

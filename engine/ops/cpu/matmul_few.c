@@ -1,6 +1,5 @@
-#include "engine/ops/cpu/matmul_int.h"
+#include "engine/ops/cpu/ops_int.h"
 
-#include "engine/ops/cpu/rows_int.h"
 #include "engine/ops/cpu/tile_int.h"
 
 /* Rows of w at a time: ONE with one row of x, so that independent sums hide the latency; SOME with

@@ -1,12 +1,109 @@
-/* optimizer: makes one step over a flat buffer, and updates the parameters' copy in the compute type,
- * in one pass over memory.
+/* optimizer: the ops of an optimizer step over flat buffers: sums, sums of squares, division by the norm,
+ * the step.
  *
  * Formula    optimizer_rules.h
  * Bytes      memory bandwidth is the limit. Per parameter, adamw and adam read 16 and write 12 bytes, sgd
  *            with momentum 12 and 8, sgd without 8 and 4; a copy adds 2 or 4 written bytes
  */
+#include <math.h>
+
 #include "engine/ops/cpu/ops_int.h"
-#include "engine/ops/cpu/rows_int.h"
+
+/* reduce: computes the sum, or the sum of squares, of a whole tensor.
+ *
+ * The tensor is always cut into PIECES pieces, for any thread count. Each piece is summed in double by
+ * one thread, and the sums of the pieces are added in order. The result therefore depends only on the
+ * elements and the instruction set.
+ */
+
+#define PIECES 64
+
+static double piece_sum(const float *x, int64_t n)
+{
+    double total = 0.0;
+
+#pragma omp simd reduction(+ : total)
+    for (int64_t i = 0; i < n; i++)
+        total += (double)x[i];
+    return total;
+}
+
+static double piece_sum_squares(const float *x, int64_t n)
+{
+    double total = 0.0;
+
+#pragma omp simd reduction(+ : total)
+    for (int64_t i = 0; i < n; i++)
+        total += (double)x[i] * (double)x[i];
+    return total;
+}
+
+static double reduce(dt_device *device, const dt_tensor *x, double (*piece)(const float *, int64_t))
+{
+    int64_t elems = dt_tensor_elems(x);
+    double parts[PIECES], total = 0.0;
+
+#pragma omp parallel for schedule(static) num_threads(dt_cpu_threads(device, elems))
+    for (int i = 0; i < PIECES; i++) {
+        int64_t begin = elems * i / PIECES, end = elems * (i + 1) / PIECES;
+        parts[i] = piece((const float *)x->data + begin, end - begin);
+    }
+    for (int i = 0; i < PIECES; i++)
+        total += parts[i];
+    return total;
+}
+
+dt_status DT_CPU_NAME(sum_squares)(dt_device *device, double *out, const dt_tensor *x,
+                                   dt_error *err)
+{
+    DT_ASSERT(x->dtype == DT_F32);
+    *out = reduce(device, x, piece_sum_squares);
+    return DT_OK;
+}
+
+dt_status DT_CPU_NAME(sum)(dt_device *device, double *out, const dt_tensor *x, dt_error *err)
+{
+    DT_ASSERT(x->dtype == DT_F32);
+    *out = reduce(device, x, piece_sum);
+    return DT_OK;
+}
+
+/* normalize: computes out = x / max(|x|, eps). The norm is computed as in sum_squares, so it does
+ * not depend on the thread count. */
+
+dt_status DT_CPU_NAME(normalize)(dt_device *device, dt_tensor *out, const dt_tensor *x, double eps,
+                                 dt_error *err)
+{
+    dt_status st = DT_OK;
+    int64_t elems = dt_tensor_elems(x);
+    const float *in = x->data;
+    dt_cpu_scratch scratch;
+    double squares;
+    float factor;
+
+    DT_ASSERT(x->dtype == DT_F32 && dt_tensor_elems(out) == elems);
+    DT_TRY(dt_row_check(out, "normalize", err));
+    DT_TRY(DT_CPU_NAME(sum_squares)(device, &squares, x, err));
+    factor = (float)(1.0 / fmax(sqrt(squares), eps));
+    DT_TRY(dt_cpu_scratch_take(&scratch, device, DT_ROW_CHUNK, err));
+#pragma omp parallel num_threads(dt_cpu_threads(device, elems))
+    {
+        dt_cpu_share share = dt_cpu_share_mine(elems, DT_ROW_CHUNK);
+        float *mine = dt_cpu_scratch_mine(scratch);
+
+        for (int64_t i = share.begin; i < share.end; i += DT_ROW_CHUNK) {
+            int64_t n = dt_cpu_min(DT_ROW_CHUNK, share.end - i);
+            float *row = dt_row_open(out, i, mine);
+
+#pragma omp simd
+            for (int64_t l = 0; l < n; l++)
+                row[l] = factor * in[i + l];
+            dt_row_close(out, i, n, row);
+        }
+    }
+out:
+    return st;
+}
 
 /* Defines the loop over a row for one rule, which has `states` states. */
 #define ROW(RULE, states, step)                                                                 \

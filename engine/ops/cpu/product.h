@@ -1,5 +1,5 @@
-/* product: computes a matrix product on the CPU with oneDNN: with a primitive, created once per shape
- * and kept, or with the BLAS interface if that is faster.
+/* product: computes matrix products on the CPU: with oneDNN, or with AMX, the matrix unit of Intel's server
+ * processors.
  *
  * Formula    c(m,n) = a(m,k) b(k,n) [+ bias(n)] [+ c]
  * Shapes     a is stored as (m,k), or as (k,m) if a_transposed; b as (k,n), or as (n,k) if b_transposed.
@@ -7,8 +7,8 @@
  *            instructions, are within a tenth of the speed of packed layouts (docs/notes/training.md)
  * Types      a and b: type; c: c_type; bias: type. Sums are fp32.
  * Missing    oneDNN has no fast code for bf16 without AVX-512, nor for f16 without AVX512-FP16, and its
- *            AMX code is wrong if k is not a multiple of 32: matmul_int.h has code for these. Where there is AMX,
- *            product_amx.h computes bf16
+ *            AMX code is wrong if k is not a multiple of 32: ops_int.h has code for these. Where there is AMX,
+ *            dt_cpu_product_amx computes bf16
  * Threads    those of the device; called outside a parallel region
  * Errors     DT_ERR_UNSUPPORTED with oneDNN's status if it refuses; DT_ERR_NOMEM
  */
@@ -38,5 +38,56 @@ void dt_cpu_products_free(struct dt_cpu_products *products);
 dt_status dt_cpu_product_run(dt_device *device, const dt_cpu_product *product, void *c,
                              const void *a, const void *b, const void *bias, bool *done,
                              dt_error *err);
+
+/* amx: Intel's matrix unit: whether there is one, and small products of packed operands within one thread.
+ *
+ * Unit       eight registers, here of 16 rows of 64 bytes each. An instruction adds the product of two registers of
+ *            bf16 to one of fp32; it treats subnormal numbers, in operands and sums, as zero
+ * Order      of a sum: pairs of k in order, as the instruction adds them; it depends on k alone
+ */
+
+#define DT_CPU_AMX_SIDE 16 /* rows of a register, and words of 32 bits in a row */
+
+/* Returns whether the processor and the kernel offer AMX to this process. The first call asks the kernel. */
+bool dt_cpu_amx_offered(void);
+
+/* Prepares the registers for this thread; dt_cpu_amx_close() gives them back. Between the two calls a thread may
+ * compute products. They abort without dt_cpu_amx_offered(). */
+void dt_cpu_amx_open(void);
+void dt_cpu_amx_close(void);
+
+/* c(m,n) = a(m,k) b(k,n), or c += with `accumulate`. Elements of a and b are words: two bf16 values of k, as in
+ * tile_int.h. a: element (i,p) at a[i * a_row + p]; b: element (p,j) at b[j / 32 * b_panel + p * b_row + j % 32].
+ * m and k are multiples of DT_CPU_AMX_SIDE, n of 32; rows are fastest if they begin at multiples of 64 bytes. */
+typedef struct dt_cpu_amx_product {
+    float *c;
+    const float *a, *b;
+    int64_t m, n, k; /* k: words */
+    int64_t c_row, a_row, b_row, b_panel;
+    bool accumulate;
+} dt_cpu_amx_product;
+
+void dt_cpu_amx_multiply(const dt_cpu_amx_product *product);
+
+/* product_amx: computes a product of bf16 numbers with AMX, the matrix unit of Intel's server processors.
+ *
+ * Formula    c(m,n) = a(m,k) b(k,n) [+ bias(n)] [+ c], as above
+ * Types      a, b and bias: BF16; c: F32, or BF16 without `accumulate`; sums are fp32
+ * Method     c is computed in blocks that stay in the L2 cache. For a block, parts of a and b are packed into
+ *            tiles of 16 x 32 numbers, filled up with zeros; a step of the inner loop multiplies two tiles of each
+ * Order      of a sum: pairs of k in order, as the instruction adds them; it depends on k alone
+ * Precision  AMX treats subnormal numbers, in operands and sums, as zero
+ * Why        oneDNN's code is 1.5 to 4 times as slow, depending on which operand is transposed, and wrong if k
+ *            is not a multiple of 32 (product.c)
+ */
+
+/* Needs dt_cpu_amx_offered(). Errors: DT_ERR_NOMEM */
+dt_status dt_cpu_product_amx(dt_device *device, const dt_cpu_product *product, void *c,
+                             const void *a, const void *b, const void *bias, dt_error *err);
+
+/* The same for m of at most 16, with b_transposed: y = x w^T + bias, as in generation. w is read once, as it is
+ * stored. The order of a sum depends on k alone here too: a row has the same bits whatever the other rows are. */
+dt_status dt_cpu_product_amx_few(dt_device *device, const dt_cpu_product *product, void *y,
+                                 const void *x, const void *w, const void *bias, dt_error *err);
 
 #endif

@@ -1,13 +1,12 @@
-#include "engine/ops/cpu/product_amx.h"
+#include "engine/ops/cpu/product.h"
 
-#include "engine/ops/cpu/amx.h"
 #include "engine/ops/cpu/cpu_int.h"
 
 #if defined(__AMX_BF16__)
 
 #include <immintrin.h>
 
-#include "engine/ops/cpu/transpose_int.h"
+#include "engine/ops/cpu/tile_int.h"
 
 #define SIDE  DT_CPU_AMX_SIDE /* rows and columns of a tile of c */
 #define DEPTH 32              /* values of k in a tile of a or b */

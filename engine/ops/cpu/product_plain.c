@@ -1,6 +1,6 @@
 /* product_plain: implements product.h without oneDNN, with plain loops over fp32, for builds without
  * that library whose work is done on GPUs (cmake -DDT_PARTS=engine). 16-bit types are computed by
- * matmul_wide (matmul_int.h). The threads share the rows of c; a sum is over k in order.
+ * matmul_wide (ops_int.h). The threads share the rows of c; a sum is over k in order.
  */
 #include <omp.h>
 #include <stdlib.h>

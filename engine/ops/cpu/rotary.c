@@ -10,7 +10,6 @@
 #include <math.h>
 
 #include "engine/ops/cpu/ops_int.h"
-#include "engine/ops/cpu/rows_int.h"
 
 #define WORK 3 /* cost of an element, relative to one addition */
 

@@ -1,5 +1,7 @@
+/* activation: the functions between two products: activations, and SwiGLU. */
+#include "engine/ops/cuda/cuda_int.cuh"
+
 /* - tanh(x)^2 as a product of two sigmoids. */
-#include "engine/ops/cuda/flat.cuh"
 
 #define ROOT_2_OVER_PI 0.7978845608028654f
 #define CUBIC          0.044715f
@@ -89,4 +91,112 @@ dt_status dt_cuda_activation_backward(dt_device *device, dt_tensor *dx, const dt
         break;
     }
     return dt_flat_run(device, dx, dy, x, "activation", gelu_tanh_slope(), err);
+}
+
+/* swiglu: computes y = a sigmoid(a) b over the halves of rows, 16 bytes per thread and iteration if
+ * rows are aligned to them, else element by element. */
+
+__device__ inline float sigmoid(float x)
+{
+    return 1.0f / (1.0f + expf(-x));
+}
+
+/* A single element, for rows that are not whole vectors. */
+template <typename T> struct one {
+    static constexpr int N = 1;
+    T v[N];
+};
+
+/* Computes elements of y (N,F), V::N at a time. Element i belongs to row i / f, so a's element is i
+ * plus one half row per earlier row. V: dt_vec<T> or one<T>. */
+template <typename T, typename V>
+__global__ void gate_forward(T *y, const T *x, int64_t elems, int64_t f)
+{
+    int64_t stride = (int64_t)gridDim.x * blockDim.x * V::N;
+
+    for (int64_t i = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * V::N; i < elems;
+         i += stride) {
+        const T *a = x + i + i / f * f;
+        V left = *(const V *)a, right = *(const V *)(a + f), out;
+
+#pragma unroll
+        for (int k = 0; k < V::N; k++) {
+            float gate = dt_to_float(left.v[k]);
+
+            out.v[k] = dt_from_float<T>(gate * sigmoid(gate) * dt_to_float(right.v[k]));
+        }
+        *(V *)(y + i) = out;
+    }
+}
+
+/* dx may be x: the thread that writes an element has read it before. */
+template <typename T, typename V>
+__global__ void gate_backward(T *dx, const T *dy, const T *x, int64_t elems, int64_t f)
+{
+    int64_t stride = (int64_t)gridDim.x * blockDim.x * V::N;
+
+    for (int64_t i = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * V::N; i < elems;
+         i += stride) {
+        int64_t at = i + i / f * f;
+        V left = *(const V *)(x + at), right = *(const V *)(x + at + f),
+          dout = *(const V *)(dy + i);
+        V dleft, dright;
+
+#pragma unroll
+        for (int k = 0; k < V::N; k++) {
+            float gate = dt_to_float(left.v[k]), s = sigmoid(gate), d = dt_to_float(dout.v[k]);
+
+            dleft.v[k] =
+                dt_from_float<T>(d * dt_to_float(right.v[k]) * s * (1.0f + gate * (1.0f - s)));
+            dright.v[k] = dt_from_float<T>(d * gate * s);
+        }
+        *(V *)(dx + at) = dleft;
+        *(V *)(dx + at + f) = dright;
+    }
+}
+
+dt_status dt_cuda_swiglu_forward(dt_device *device, dt_tensor *y, const dt_tensor *x, dt_error *err)
+{
+    dt_cuda_state *state = dt_cuda_of(device);
+    int64_t elems = dt_tensor_elems(y), f = dt_tensor_cols(y);
+
+    DT_ASSERT(dt_tensor_elems(x) == 2 * elems && dt_tensor_cols(x) == 2 * f);
+    if (elems == 0)
+        return DT_OK;
+    DT_CUDA_DISPATCH(y->dtype, "swiglu", err, {
+        bool whole = dt_cuda_aligned<T>(x->data, f) && dt_cuda_aligned<T>(y->data, f);
+        unsigned blocks = dt_cuda_blocks(state, elems, DT_CUDA_BLOCK * (whole ? dt_vec<T>::N : 1));
+
+        if (whole)
+            DT_CUDA_LAUNCH((gate_forward<T, dt_vec<T>>), blocks, DT_CUDA_BLOCK, 0, state->stream,
+                           (T *)y->data, (const T *)x->data, elems, f);
+        else
+            DT_CUDA_LAUNCH((gate_forward<T, one<T>>), blocks, DT_CUDA_BLOCK, 0, state->stream,
+                           (T *)y->data, (const T *)x->data, elems, f);
+    });
+    return dt_cuda_launched("swiglu", err);
+}
+
+dt_status dt_cuda_swiglu_backward(dt_device *device, dt_tensor *dx, const dt_tensor *dy,
+                                  const dt_tensor *x, dt_error *err)
+{
+    dt_cuda_state *state = dt_cuda_of(device);
+    int64_t elems = dt_tensor_elems(dy), f = dt_tensor_cols(dy);
+
+    DT_ASSERT(dt_tensor_elems(x) == 2 * elems && dt_tensor_elems(dx) == 2 * elems);
+    if (elems == 0)
+        return DT_OK;
+    DT_CUDA_DISPATCH(dy->dtype, "swiglu", err, {
+        bool whole = dt_cuda_aligned<T>(x->data, f) && dt_cuda_aligned<T>(dx->data, f) &&
+                     dt_cuda_aligned<T>(dy->data, f);
+        unsigned blocks = dt_cuda_blocks(state, elems, DT_CUDA_BLOCK * (whole ? dt_vec<T>::N : 1));
+
+        if (whole)
+            DT_CUDA_LAUNCH((gate_backward<T, dt_vec<T>>), blocks, DT_CUDA_BLOCK, 0, state->stream,
+                           (T *)dx->data, (const T *)dy->data, (const T *)x->data, elems, f);
+        else
+            DT_CUDA_LAUNCH((gate_backward<T, one<T>>), blocks, DT_CUDA_BLOCK, 0, state->stream,
+                           (T *)dx->data, (const T *)dy->data, (const T *)x->data, elems, f);
+    });
+    return dt_cuda_launched("swiglu", err);
 }

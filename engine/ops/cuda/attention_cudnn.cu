@@ -1,5 +1,5 @@
 /* attention_cudnn: computes causal forward attention with cuDNN if it is installed and faster
- * (attention_choice.h has the rule, cudnn_graph.h the graph).
+ * (tuned.h has the rule, cudnn.h the graph).
  *
  * When a shape first occurs, both kernels run on the data of the step. cuDNN's is used only if its
  * results equal those of the built-in kernel within rounding, and do not change in any bit when it runs
@@ -14,11 +14,10 @@
 #include <tuple>
 
 #include "base/log.h"
-#include "engine/ops/cuda/attention_choice.h"
 #include "engine/ops/cuda/attention_int.cuh"
-#include "engine/ops/cuda/attention_trial.cuh"
-#include "engine/ops/cuda/cudnn_plan.h"
+#include "engine/ops/cuda/cudnn.h"
 #include "engine/ops/cuda/product.cuh"
+#include "engine/ops/cuda/tuned.h"
 
 /* Further shapes use the built-in kernel: lengths that change with every call would cost too much. */
 #define SHAPES_MOST    16

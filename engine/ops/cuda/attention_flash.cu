@@ -13,7 +13,6 @@
  * Masks        only tiles in which some query does not see all keys are masked: those on the diagonal
  */
 #include "engine/ops/cuda/attention_int.cuh"
-#include "engine/ops/cuda/tile.cuh"
 
 #define LOG2_E 1.4426950408889634f
 #define LN_2   0.6931471805599453f

@@ -1,5 +1,4 @@
-/* attention_wgmma: computes the forward pass of attention on H100 and H200 with warpgroup products (hopper.cuh;
- * the overlap follows Shah et al. 2024).
+/* attention_wgmma: computes the forward pass of attention on H100 and H200 with warpgroup products.
  *
  * A block has one warpgroup that loads tiles of keys and values by bulk copies into two alternating buffers, and
  * two warpgroups that compute, each 64 rows of queries against tiles of 128 keys:
@@ -13,7 +12,44 @@
  */
 #include <type_traits>
 
-#include "engine/ops/cuda/attention_wgmma_int.cuh"
+#include "engine/ops/cuda/attention_int.cuh"
+#include "engine/ops/cuda/hopper.cuh"
+
+#define DT_GROUP      128 /* threads per warpgroup */
+#define DT_GROUP_ROWS 64  /* rows of a warpgroup product */
+#define DT_PANEL      64  /* elements per row of a panel */
+#define DT_PANEL_ROW  128 /* bytes per row of a panel */
+#define DT_SWIZZLED   1024u
+
+/* Set when compiling for sm_90a, and for the emulated GPU of the tests. */
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL) || defined(DT_EMULATED_CUDA_RUNTIME_H)
+#define DT_HAS_WGMMA 1
+#else
+#define DT_HAS_WGMMA 0
+#endif
+
+__device__ inline dt_shared dt_swizzled_at(const void *memory)
+{
+    return (dt_shared_at(memory) + (DT_SWIZZLED - 1)) & ~(dt_shared)(DT_SWIZZLED - 1);
+}
+
+/* Returns this thread's warpgroup within the block, in a form that lets the compiler know that it
+ * is the same for the whole warp. */
+__device__ inline int dt_group()
+{
+    return __shfl_sync(0xffffffffu, (int)threadIdx.x / DT_GROUP, 0);
+}
+
+/* For buffers that are filled and used in rotation: dt_stage returns the buffer of the n-th tile,
+ * dt_parity the parity of the barrier phase in which that tile fills it. */
+template <int STAGES> __device__ inline int dt_stage(int n)
+{
+    return n % STAGES;
+}
+template <int STAGES> __device__ inline unsigned dt_parity(int n)
+{
+    return (unsigned)(n / STAGES) & 1;
+}
 
 #define LOG2_E 1.4426950408889634f
 #define LN_2   0.6931471805599453f

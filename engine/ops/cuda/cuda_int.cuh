@@ -1,5 +1,5 @@
 /* cuda_int: shares code between the CUDA kernels: the state of the device, vectors of 16 bytes, sums in a
- * fixed order, launches.
+ * fixed order, launches, functions of every element, and the table of all ops.
  *
  * Everything is queued on the single stream of the device; an op returns before it has run. An error that
  * a kernel finds (a token outside the vocabulary) is recorded in `fault` on the device and reported by the
@@ -7,8 +7,8 @@
  * Determinism  sums go through warp and block trees of a fixed shape and, across blocks, through partial
  *              results in scratch that are added in order. No float atomics.
  */
-#ifndef DT_ENGINE_OPS_CUDA_INT_CUH
-#define DT_ENGINE_OPS_CUDA_INT_CUH
+#ifndef DT_ENGINE_OPS_CUDA_CUDA_INT_CUH
+#define DT_ENGINE_OPS_CUDA_CUDA_INT_CUH
 
 #include <cublasLt.h>
 #include <cuda_bf16.h>
@@ -259,5 +259,76 @@ void dt_cuda_products_close(dt_cuda_products *products);
 /* --- attention_cudnn.cu, attention_own.cu; both accept NULL */
 void dt_cuda_attention_close(dt_cuda_attention *attention);
 void dt_cuda_own_attention_close(dt_cuda_own_attention *own);
+
+/* flat: applies a function to every element, 16 bytes per thread and iteration.
+ *
+ * F is called as f(index, values...) with fp32 values and returns the fp32 result; see activation.cu.
+ */
+
+/* y[i] = f(i, a[i]), or f(i, a[i], b[i]) with TWO; y may be a or b. */
+template <typename T, bool TWO, typename F>
+__global__ void dt_flat_kernel(T *y, const T *a, const T *b, int64_t elems, F f, bool aligned)
+{
+    constexpr int N = dt_vec<T>::N;
+    int64_t stride = (int64_t)gridDim.x * blockDim.x * N;
+
+    for (int64_t i = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * N; i < elems; i += stride) {
+        dt_vec<T> x, z, out;
+        bool whole = aligned && i + N <= elems;
+
+        if (whole) {
+            x = *(const dt_vec<T> *)(a + i);
+            if (TWO)
+                z = *(const dt_vec<T> *)(b + i);
+        } else {
+            for (int k = 0; k < N && i + k < elems; k++) {
+                x.v[k] = a[i + k];
+                if (TWO)
+                    z.v[k] = b[i + k];
+            }
+        }
+#pragma unroll
+        for (int k = 0; k < N; k++)
+            out.v[k] =
+                dt_from_float<T>(f(i + k, dt_to_float(x.v[k]), TWO ? dt_to_float(z.v[k]) : 0.0f));
+        if (whole) {
+            *(dt_vec<T> *)(y + i) = out;
+        } else {
+            for (int k = 0; k < N && i + k < elems; k++)
+                y[i + k] = out.v[k];
+        }
+    }
+}
+
+/* Views that are not aligned to 16 bytes are processed element by element. */
+template <typename F>
+static dt_status dt_flat_run(dt_device *device, dt_tensor *y, const dt_tensor *a,
+                             const dt_tensor *b, const char *op, F f, dt_error *err)
+{
+    dt_cuda_state *state = dt_cuda_of(device);
+    int64_t elems = dt_tensor_elems(y);
+    uintptr_t all = (uintptr_t)y->data | (uintptr_t)a->data | (uintptr_t)(b ? b->data : NULL);
+
+    DT_ASSERT(dt_tensor_elems(a) == elems && y->dtype == a->dtype);
+    if (elems == 0)
+        return DT_OK;
+    DT_CUDA_DISPATCH(y->dtype, op, err, {
+        unsigned blocks = dt_cuda_blocks(state, elems, DT_CUDA_BLOCK * dt_vec<T>::N);
+
+        if (b != NULL)
+            DT_CUDA_LAUNCH((dt_flat_kernel<T, true, F>), blocks, DT_CUDA_BLOCK, 0, state->stream,
+                           (T *)y->data, (const T *)a->data, (const T *)b->data, elems, f,
+                           (all & 15) == 0);
+        else
+            DT_CUDA_LAUNCH((dt_flat_kernel<T, false, F>), blocks, DT_CUDA_BLOCK, 0, state->stream,
+                           (T *)y->data, (const T *)a->data, (const T *)NULL, elems, f,
+                           (all & 15) == 0);
+    });
+    return dt_cuda_launched(op, err);
+}
+
+/* table: declares the table of all CUDA ops, for the function that opens a device. */
+
+const dt_ops *dt_cuda_ops();
 
 #endif

@@ -1,8 +1,9 @@
-/* cudnn: loads NVIDIA's cuDNN 9 at run time, if it is installed, and calls its backend API.
+/* cudnn: attention by NVIDIA's cuDNN 9: the library, loaded at run time if it is installed; the graph that
+ * describes causal attention to it; and the kernel built from that for one shape.
  *
- * Purpose    cuDNN's attention is an alternative to the built-in one (attention_choice.h). Nothing is linked
+ * Purpose    cuDNN's attention is an alternative to the built-in one (tuned.h). Nothing is linked
  *            and no header of cuDNN is needed: one build works with any version, or without the library. The
- *            names and values below are those of cuDNN 9's cudnn_graph.h; they are part of its binary
+ *            names and values below are those of cuDNN 9's cudnn.h; they are part of its binary
  *            interface, and unit.ops_cudnn_true compares each with the header if it is installed
  * Descriptors are created, given attributes, finalized, and passed to each other
  *            (docs.nvidia.com/deeplearning/cudnn, "Backend API")
@@ -18,6 +19,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "engine/tensor.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -152,10 +154,96 @@ dt_status dt_cudnn_open(dt_cudnn *out, dt_error *err);
 dt_status dt_cudnn_connect(dt_cudnn *cudnn, void *stream, dt_error *err);
 void dt_cudnn_close(dt_cudnn *cudnn);
 
-/* Converts the status of a call to an error with the library's own message. */
-dt_status dt_cudnn_check(const dt_cudnn *cudnn, int status, const char *what, dt_error *err);
+/* cudnn_graph: describes causal attention to cuDNN as a graph of operations.
+ *
+ * cuDNN's single attention operation does not support a causal mask. The graph therefore consists of the
+ * operations that cuDNN's own front end uses (NVIDIA/cudnn-frontend 1.32, sdpa with a right bound of the
+ * diagonal and statistics); the library recognises them as attention and runs them as one kernel:
+ *
+ *   S = q k^T                              masked = query >= key ? scale * S : -inf
+ *   most = max over keys of masked         e = exp(masked - most)     sum = sum over keys of e
+ *   out = (e / sum) v                      lse = most + log(sum)
+ *
+ * Shapes     q,k,v (B,H,T,D), views of qkv (B,T,3C); out (B,H,T,D), a view of (B,T,C); lse (B,H,T,1): as in
+ *            ops.h, so that the built-in backward pass can use them
+ * Types      q, k, v, out and the probabilities BF16 or F16, all else fp32
+ * Backward   is not described. Without a workspace of 2*B*H*T*T bytes, cuDNN sums dq in an order that
+ *            changes from run to run, and no numerical note of its engines says so. One engine of 9.25, for
+ *            Hopper, can keep the order, but only with undocumented knobs
+ */
+
+#define DT_CUDNN_DESCRIPTORS 48 /* 19 tensors, 14 operations with a descriptor each, the graph */
+#define DT_CUDNN_OPERATIONS  14
+
+enum { /* tensors that the caller passes, by their number in the pack; the graph owns the others */
+       DT_CUDNN_ID_Q = 1,
+       DT_CUDNN_ID_K,
+       DT_CUDNN_ID_V,
+       DT_CUDNN_ID_OUT,
+       DT_CUDNN_ID_LSE,
+       DT_CUDNN_ID_SCALE,    /* one float in host memory */
+       DT_CUDNN_ID_INFINITY, /* one float in host memory: minus infinity */
+       DT_CUDNN_ID_OWN
+};
+
+typedef struct dt_cudnn_shape {
+    int64_t batch, t, heads, d;
+    dt_dtype dtype;
+} dt_cudnn_shape;
+
+typedef struct dt_cudnn_graph {
+    dt_cudnn *cudnn;
+    dt_cudnn_shape shape;
+    void *graph; /* the finished graph, for dt_cudnn_engines */
+    void *made[DT_CUDNN_DESCRIPTORS], *operation[DT_CUDNN_OPERATIONS];
+    int made_count, operation_count;
+    int64_t next_id;
+} dt_cudnn_graph;
+
+/* Builds the graph, with the handle of `cudnn` if it has one. Call dt_cudnn_graph_release after a
+ * failure, too. */
+dt_status dt_cudnn_graph_attention(dt_cudnn_graph *out, dt_cudnn *cudnn,
+                                   const dt_cudnn_shape *shape, dt_error *err);
+void dt_cudnn_graph_release(dt_cudnn_graph *graph);
+
+/* cudnn_plan: builds and runs a cuDNN kernel for causal attention of one shape.
+ *
+ * Choice     the first engine in the order of cuDNN's heuristic (mode A: a table of its version by GPU and shape,
+ *            without timing) that does not report non-deterministic results, builds, and needs at most the given
+ *            workspace
+ * Cost       building compiles a kernel: some tenths of a second
+ * Errors     as above; DT_ERR_UNSUPPORTED if no engine is left
+ */
+
+#define DT_CUDNN_CONFIGS 8 /* largest number of engines that are tried */
+
+typedef struct dt_cudnn_plan {
+    dt_cudnn *cudnn;
+    dt_cudnn_graph graph;
+    void *heuristics, *config[DT_CUDNN_CONFIGS], *plan;
+    size_t workspace_bytes;
+    float scale, infinity; /* scalars that the graph takes by value */
+    dt_cudnn_shape shape;
+} dt_cudnn_plan;
+
+/* Builds a plan. `cudnn` must be connected. Call dt_cudnn_plan_close after a failure, too. */
+dt_status dt_cudnn_plan_open(dt_cudnn_plan *out, dt_cudnn *cudnn, const dt_cudnn_shape *shape,
+                             size_t workspace_most, dt_error *err);
+void dt_cudnn_plan_close(dt_cudnn_plan *plan);
+
+/* Queues the kernel on the stream of the handle. out (B,T,C), lse (B,H,T), qkv (B,T,3C), each
+ * aligned to 16 bytes; workspace: workspace_bytes bytes, or NULL if that is 0. */
+dt_status dt_cudnn_plan_run(dt_cudnn_plan *plan, void *out, float *lse, const void *qkv,
+                            void *workspace, dt_error *err);
+
+/* Gives the best engines for a graph in config[], and their number in *count. card: a descriptor of
+ * a GPU, or NULL for the GPU of the handle. The caller destroys *heuristics and config[], which may
+ * be NULL, also after a failure. */
+dt_status dt_cudnn_engines(void **heuristics, void *config[DT_CUDNN_CONFIGS], int *count,
+                           dt_cudnn_graph *graph, void *card, dt_error *err);
 
 #ifdef __cplusplus
 }
 #endif
+
 #endif

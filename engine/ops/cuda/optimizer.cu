@@ -1,9 +1,185 @@
-/* optimizer: makes one step over a flat buffer, and updates the parameters' copy in the compute type, in one
- * pass over memory (formulas: engine/ops/optimizer_rules.h).
+/* optimizer: the ops of an optimizer step over flat buffers: sums, sums of squares, division by the norm,
+ * the step.
  *
  * Bytes  memory bandwidth is the limit: per parameter, adamw reads 16 and writes 12 bytes, and 2 for a bf16 copy
  */
+#include <string.h>
+
 #include "engine/ops/cuda/cuda_int.cuh"
+
+/* reduce: computes the sum, or the sum of squares, of whole tensors.
+ *
+ * The elements are cut into fixed pieces, one per block: as many as give each thread an element, at most
+ * PIECES_MOST. Each block sums its piece in double; one block adds their results in a tree of a fixed shape.
+ * The result depends only on the elements and their number.
+ */
+
+#define PIECES_MOST 1024
+
+static int pieces_of(const dt_tensor *x)
+{
+    int64_t wanted = dt_cuda_ceil(dt_tensor_elems(x), DT_CUDA_BLOCK);
+
+    return (int)(wanted < 1 ? 1 : wanted < PIECES_MOST ? wanted : PIECES_MOST);
+}
+
+template <bool SQUARES> __global__ void pieces(double *parts, const float *x, int64_t elems)
+{
+    __shared__ double shared[32];
+    int64_t begin = elems * blockIdx.x / gridDim.x, end = elems * (blockIdx.x + 1) / gridDim.x;
+    double total = 0;
+
+    for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x) {
+        double value = x[i];
+
+        total += SQUARES ? value * value : value;
+    }
+    total = dt_block_sum(total, shared);
+    if (threadIdx.x == 0)
+        parts[blockIdx.x] = total;
+}
+
+/* The number of pieces of each tensor; each has room for PIECES_MOST. */
+struct piece_counts {
+    int of[DT_CUDA_VALUES];
+};
+
+/* out[blockIdx.x] = the sum of that tensor's pieces. */
+__global__ void join(double *out, const double *parts, piece_counts counts)
+{
+    __shared__ double shared[32];
+    double total = 0;
+
+    for (int i = (int)threadIdx.x; i < counts.of[blockIdx.x]; i += (int)blockDim.x)
+        total += parts[(int64_t)blockIdx.x * PIECES_MOST + i];
+    total = dt_block_sum(total, shared);
+    if (threadIdx.x == 0)
+        out[blockIdx.x] = total;
+}
+
+/* Reduces at most DT_CUDA_VALUES tensors. */
+static dt_status run(dt_device *device, double *out, const dt_tensor *x, int count, bool squares,
+                     dt_error *err)
+{
+    dt_cuda_state *state = dt_cuda_of(device);
+    size_t bytes = (size_t)count * sizeof(double);
+    dt_status st = DT_OK;
+    double *parts, *sums;
+    piece_counts counts = {};
+    void *scratch;
+
+    DT_TRY(dt_cuda_scratch(&scratch, device, (PIECES_MOST + 1) * bytes, err));
+    parts = (double *)scratch;
+    sums = parts + (size_t)count * PIECES_MOST;
+    for (int i = 0; i < count; i++) {
+        DT_ASSERT(x[i].dtype == DT_F32);
+        counts.of[i] = pieces_of(&x[i]);
+        if (squares)
+            DT_CUDA_LAUNCH((pieces<true>), (unsigned)counts.of[i], DT_CUDA_BLOCK, 0, state->stream,
+                           parts + (size_t)i * PIECES_MOST, (const float *)x[i].data,
+                           dt_tensor_elems(&x[i]));
+        else
+            DT_CUDA_LAUNCH((pieces<false>), (unsigned)counts.of[i], DT_CUDA_BLOCK, 0, state->stream,
+                           parts + (size_t)i * PIECES_MOST, (const float *)x[i].data,
+                           dt_tensor_elems(&x[i]));
+    }
+    DT_CUDA_LAUNCH(join, (unsigned)count, DT_CUDA_BLOCK, 0, state->stream, sums, parts, counts);
+    DT_TRY(dt_cuda_launched("sum", err));
+    DT_TRY(dt_cuda_check(
+        cudaMemcpyAsync(state->host_values, sums, bytes, cudaMemcpyDeviceToHost, state->stream),
+        "sum", err));
+    DT_TRY(dt_cuda_check(cudaStreamSynchronize(state->stream), "sum", err));
+    memcpy(out, state->host_values, bytes);
+out:
+    return st;
+}
+
+dt_status dt_cuda_sum_squares(dt_device *device, double *out, const dt_tensor *x, dt_error *err)
+{
+    return run(device, out, x, 1, true, err);
+}
+
+dt_status dt_cuda_sum(dt_device *device, double *out, const dt_tensor *x, dt_error *err)
+{
+    return run(device, out, x, 1, false, err);
+}
+
+dt_status dt_cuda_sum_squares_each(dt_device *device, double *out, const dt_tensor *x, int count,
+                                   dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    for (int i = 0; i < count; i += DT_CUDA_VALUES) {
+        int left = count - i;
+
+        DT_TRY(
+            run(device, out + i, x + i, left < DT_CUDA_VALUES ? left : DT_CUDA_VALUES, true, err));
+    }
+out:
+    return st;
+}
+
+/* normalize: computes out = x / max(|x|, eps).
+ *
+ * A fixed number of blocks sums the squares of fixed parts of the tensor in double. Every block of the second
+ * kernel adds these sums in the same order and processes its share of the elements. The host waits for
+ * nothing.
+ */
+
+#define PIECES 256 /* blocks of the first kernel; the second kernel adds one sum per thread */
+
+__global__ void squares(double *parts, const float *x, int64_t elems)
+{
+    __shared__ double shared[32];
+    int64_t begin = elems * blockIdx.x / PIECES, end = elems * (blockIdx.x + 1) / PIECES;
+    double total = 0;
+
+    for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x)
+        total += (double)x[i] * (double)x[i];
+    total = dt_block_sum(total, shared);
+    if (threadIdx.x == 0)
+        parts[blockIdx.x] = total;
+}
+
+template <typename T>
+__global__ void divide(T *out, const float *x, int64_t elems, const double *parts, double eps)
+{
+    __shared__ double shared[32];
+    __shared__ float factor;
+    double total = dt_block_sum(parts[threadIdx.x], shared);
+
+    if (threadIdx.x == 0)
+        factor = (float)(1.0 / fmax(sqrt(total), eps));
+    __syncthreads();
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < elems;
+         i += (int64_t)gridDim.x * blockDim.x)
+        out[i] = dt_from_float<T>(factor * x[i]);
+}
+
+dt_status dt_cuda_normalize(dt_device *device, dt_tensor *out, const dt_tensor *x, double eps,
+                            dt_error *err)
+{
+    dt_cuda_state *state = dt_cuda_of(device);
+    int64_t elems = dt_tensor_elems(x);
+    dt_status st = DT_OK;
+    void *scratch;
+
+    DT_ASSERT(x->dtype == DT_F32 && dt_tensor_elems(out) == elems);
+    if (elems == 0)
+        return DT_OK;
+    DT_TRY(dt_cuda_scratch(&scratch, device, PIECES * sizeof(double), err));
+    DT_CUDA_LAUNCH(squares, PIECES, DT_CUDA_BLOCK, 0, state->stream, (double *)scratch,
+                   (const float *)x->data, elems);
+    DT_CUDA_DISPATCH(out->dtype, "normalize", err, {
+        unsigned blocks = dt_cuda_blocks(state, elems, PIECES);
+
+        DT_CUDA_LAUNCH((divide<T>), blocks, PIECES, 0, state->stream, (T *)out->data,
+                       (const float *)x->data, elems, (const double *)scratch, eps);
+    });
+    DT_TRY(dt_cuda_launched("normalize", err));
+out:
+    return st;
+}
 
 static constexpr int states_of(dt_optimizer_rule rule)
 {

@@ -1,4 +1,4 @@
-#include "engine/ops/cuda/product_int.cuh"
+#include "engine/ops/cuda/product.cuh"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "engine/ops/cuda/product_int.cuh"
+#include "engine/ops/cuda/product.cuh"
 #include "engine/ops/cuda/tuned.h"
 
 #define CANDIDATES 8

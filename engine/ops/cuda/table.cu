@@ -1,5 +1,5 @@
 /* table: fills dt_ops with the CUDA ops. */
-#include "engine/ops/cuda/table.cuh"
+#include "engine/ops/cuda/cuda_int.cuh"
 
 #define ENTRY(op) ops.op = DT_CUDA_NAME(op);
 

@@ -7,9 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
-#include "runner/channel/journal_line.h"
+#include "base/memory.h"
 #include "runner/channel/protocol.h"
 
 #define LOG_PENDING_BYTES ((size_t)1 << 20)

@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "runner/agent/journal/journal.h"
-#include "runner/channel/journal_line.h"
+#include "runner/channel/protocol.h"
 
-#include "base/alloc.h"
+#include "base/memory.h"
 
 #define READ_BYTES  ((size_t)65536)
 #define LINE_BYTES  ((size_t)4 << 20) /* a longer line is not of the agent */

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
 #include "base/file.h"
-#include "base/proc_stat.h"
+#include "base/memory.h"
+#include "base/process.h"
 #include "runner/agent/process/process.h"
 
 #define FILE_BYTES ((size_t)4 << 10)

@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/cgroups.h"
 #include "base/file.h"
+#include "base/resources.h"
 
 #define PREFIX    "dtrun-"
 #define MAX_BYTES ((size_t)4 << 20) /* largest file of /proc or of a cgroup */

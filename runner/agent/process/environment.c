@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
 #include "base/error.h"
+#include "base/memory.h"
 
 static void append(dt_environment *environment, char *item)
 {

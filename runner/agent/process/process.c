@@ -11,10 +11,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/proc_stat.h"
+#include "base/memory.h"
+#include "base/process.h"
 #include "runner/agent/process/cgroup.h"
 
 #define ENVIRONMENT_MAX_BYTES ((size_t)4 << 20)

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/startup.h"
+#include "base/process.h"
 
 /* Both ends of all pipes, so that one function closes what is still open. */
 typedef struct plumbing {

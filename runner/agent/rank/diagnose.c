@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
+#include "base/memory.h"
 #include "runner/agent/process/describe.h"
 #include "runner/agent/rank/helper.h"
 

@@ -11,7 +11,7 @@
 #include "runner/agent/process/spawn.h"
 #include "runner/agent/rank/text.h"
 
-#include "base/alloc.h"
+#include "base/memory.h"
 
 #define ANSWER_BYTES ((size_t)128 << 10)
 #define USUAL_PATH   "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"

@@ -7,8 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "runner/agent/agent_int.h"
 #include "runner/agent/process/kernel.h"
 #include "runner/agent/process/process.h"

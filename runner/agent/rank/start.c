@@ -4,10 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "runner/agent/agent_int.h"
 #include "runner/agent/process/environment.h"
 #include "runner/agent/process/kernel.h"

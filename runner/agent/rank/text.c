@@ -1,6 +1,6 @@
 #include "runner/agent/rank/text.h"
 
-#include "base/utf8.h"
+#include "base/display.h"
 
 void dt_text_clean(dt_strbuf *out, const char *text, size_t length, bool cut)
 {

@@ -9,10 +9,9 @@
 #include <string.h>
 
 #include "runner/node_setup/node_setup_int.h"
-#include "runner/node_setup/probe/probe_int.h"
 #include "runner/transport/remote.h"
 
-#include "base/alloc.h"
+#include "base/memory.h"
 
 enum {
     ALL_PAIRS_MAX = 8,

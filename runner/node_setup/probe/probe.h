@@ -13,8 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/arena.h"
 #include "base/json.h"
+#include "base/memory.h"
 
 #define DT_PROBE_ALL (-1) /* all GPUs of the node, which can be none */
 

@@ -26,10 +26,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
+#include "base/display.h"
 #include "base/file.h"
-#include "base/utf8.h"
+#include "base/memory.h"
 #include "runner/node_setup/remote_helper/remote_helper.h"
 #include "runner/node_setup/workdir/tree.h"
 

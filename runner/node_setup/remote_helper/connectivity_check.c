@@ -22,9 +22,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/memory.h"
 #include "runner/node_setup/remote_helper/remote_helper.h"
 
 enum { MEET_MS = 4000, NO_WAY_MS = 3000, AGAIN_MS = 200, TOKEN_BYTES = 8, CLIENTS_MAX = 64 };

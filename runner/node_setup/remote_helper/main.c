@@ -1,3 +1,5 @@
+/* main: `dtrun-agent node ...`: runs one of the operations of remote_helper.h; those on a single file (put,
+ * get, size, digest, same) are here. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -10,10 +12,176 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "engine/checkpoint/digest.h"
 #include "runner/node_setup/remote_helper/remote_helper.h"
-#include "runner/node_setup/transfer/content.h"
+#include "runner/node_setup/workdir/contents.h"
 
-dt_status dt_remote_helper_folder(const char *path, dt_error *err)
+/* put: stores a data file from stdin in CACHE/data/DIGEST/NAME.
+ *
+ * Prints "have" if the file already exists. Otherwise prints "from N", where N is the size of the
+ * partial upload in CACHE/data/DIGEST.part, reads the rest from stdin, and checks the complete file
+ * against DIGEST. A second upload of the same file waits for the first, and then finds the file.
+ */
+
+#define PIECE_BYTES 131072
+
+/* Opens and locks the partial file. While this waits for the lock, another upload may rename the
+ * file: then opens a new one. */
+static dt_status open_part(int *fd, const char *part, dt_error *err)
+{
+    struct stat ours, there;
+
+    for (;;) {
+        *fd = open(part, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        if (*fd < 0 || flock(*fd, LOCK_EX) != 0 || fstat(*fd, &ours) != 0)
+            return DT_FAIL(err, DT_ERR_IO, "cannot write '%s': %s", part, strerror(errno));
+        if (stat(part, &there) == 0 && there.st_ino == ours.st_ino)
+            return DT_OK;
+        close(*fd);
+    }
+}
+
+/* Adds the existing bytes to the digest; discards a partial upload that is longer than the file. */
+static dt_status read_part(int64_t *have, dt_digest *digest, int fd, int64_t bytes, dt_error *err)
+{
+    char piece[PIECE_BYTES];
+    ssize_t got;
+
+    *have = 0;
+    while ((got = read(fd, piece, sizeof(piece))) > 0 && *have + got <= bytes) {
+        dt_digest_add(digest, piece, (size_t)got);
+        *have += got;
+    }
+    if (got == 0)
+        return DT_OK;
+    if (got < 0)
+        return DT_FAIL(err, DT_ERR_IO, "cannot read the partial upload: %s", strerror(errno));
+    return DT_FAIL(err, DT_ERR_CORRUPT, "the partial upload is longer than the file");
+}
+
+static dt_status take_rest(int fd, dt_digest *digest, int64_t left, dt_error *err)
+{
+    char piece[PIECE_BYTES];
+    dt_status st;
+
+    while (left > 0) {
+        ssize_t got = read(STDIN_FILENO, piece, sizeof(piece));
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0 || got > left)
+            return DT_FAIL(err, DT_ERR_PEER, "the upload was interrupted; it can be resumed");
+        st = dt_file_write_all(fd, piece, (size_t)got, err);
+        if (st != DT_OK)
+            return st;
+        dt_digest_add(digest, piece, (size_t)got);
+        left -= got;
+    }
+    return fsync(fd) == 0 ? DT_OK : DT_FAIL(err, DT_ERR_IO, "cannot write: %s", strerror(errno));
+}
+
+/* With a folder as the target, its name does not identify the contents, so an existing file with another digest is removed. */
+static dt_status remove_other(const char *path, const char *wanted, int64_t bytes, dt_error *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char hex[DT_DIGEST_SIZE] = "";
+    dt_digest *digest = NULL;
+    dt_status st = DT_OK;
+    int64_t have;
+
+    if (fd < 0)
+        return DT_OK;
+    DT_TRY(dt_digest_new(&digest, err));
+    st = read_part(&have, digest, fd, bytes, NULL);
+    if (st == DT_OK && have == bytes)
+        dt_digest_get(hex, digest);
+    st = DT_OK;
+    if (strcmp(hex, wanted) != 0 && unlink(path) != 0)
+        st = DT_FAIL(err, DT_ERR_IO, "cannot remove '%s': %s", path, strerror(errno));
+out:
+    dt_digest_free(digest);
+    close(fd);
+    return st;
+}
+
+/* Returns true for a file name without a path. In a folder that has other files, partial uploads
+ * begin with a dot, so that such names are refused there (among_others). */
+static bool is_name(const char *name, bool among_others)
+{
+    return name[0] != '\0' && strchr(name, '/') == NULL && strcmp(name, ".") != 0 &&
+           strcmp(name, "..") != 0 && !(among_others && name[0] == '.');
+}
+
+static dt_status remote_helper_put(const char *wanted, int64_t bytes, const char *name,
+                                   const char *into, dt_error *err)
+{
+    dt_strbuf cache, folder, part, path;
+    char hex[DT_DIGEST_SIZE];
+    dt_digest *digest = NULL;
+    dt_status st = DT_OK;
+    int64_t have = 0;
+    int fd = -1;
+
+    dt_strbuf_init(&cache);
+    dt_strbuf_init(&folder);
+    dt_strbuf_init(&part);
+    dt_strbuf_init(&path);
+    if (strlen(wanted) != DT_DIGEST_SIZE - 1 ||
+        strspn(wanted, "0123456789abcdef") != strlen(wanted) || bytes < 0 ||
+        !is_name(name, into != NULL))
+        DT_THROW(err, DT_ERR_USAGE, "put: not a digest, a size and a name");
+    DT_TRY(dt_remote_helper_cache(&cache, err));
+    if (into != NULL) {
+        dt_strbuf_add_str(&folder, into);
+        dt_strbuf_add_fmt(&part, "%s/.%s.part", into, wanted);
+    } else {
+        dt_strbuf_add_fmt(&folder, "%s/data/%s", cache.data, wanted);
+        dt_strbuf_add_fmt(&part, "%s.part", folder.data);
+    }
+    dt_strbuf_add_fmt(&path, "%s/%s", folder.data, name);
+    DT_TRY(dt_file_make_dirs(folder.data, 0700, err));
+    DT_TRY(open_part(&fd, part.data, err));
+    if (into != NULL)
+        DT_TRY(remove_other(path.data, wanted, bytes, err));
+    if (dt_file_exists(path.data)) {
+        unlink(part.data);
+        (void)utimensat(AT_FDCWD, folder.data, NULL, 0); /* so that cache.c sees it as used */
+        puts("have");
+        goto out;
+    }
+    DT_TRY(dt_digest_new(&digest, err));
+    st = read_part(&have, digest, fd, bytes, err);
+    if (st == DT_ERR_CORRUPT)
+        unlink(part.data);
+    if (st != DT_OK)
+        goto out;
+    DT_TRY(dt_remote_helper_check_space(folder.data, bytes - have, err));
+    printf("from %lld\n", (long long)have);
+    fflush(stdout);
+    DT_TRY(take_rest(fd, digest, bytes - have, err));
+    dt_digest_get(hex, digest);
+    if (strcmp(hex, wanted) != 0) {
+        unlink(part.data); /* which bytes are wrong is unknown */
+        DT_THROW(err, DT_ERR_CORRUPT, "'%s' was damaged in transfer", name);
+    }
+    if (rename(part.data, path.data) != 0)
+        DT_THROW(err, DT_ERR_IO, "cannot rename '%s': %s", part.data, strerror(errno));
+    DT_TRY(dt_file_sync_dir(folder.data, err));
+    puts("have");
+out:
+    dt_digest_free(digest);
+    if (fd >= 0)
+        close(fd);
+    dt_strbuf_release(&cache);
+    dt_strbuf_release(&folder);
+    dt_strbuf_release(&part);
+    dt_strbuf_release(&path);
+    return st;
+}
+
+/* --- operations */
+
+static dt_status remote_helper_folder(const char *path, dt_error *err)
 {
     dt_status st = dt_file_make_dirs(path, 0700, err);
     char absolute[PATH_MAX];
@@ -133,14 +301,14 @@ static dt_status run(int argc, char **argv, dt_error *err)
     if (strcmp(name, "alike") == 0 && argc == 1)
         return dt_remote_helper_dedup(err);
     if (strcmp(name, "put") == 0 && (argc == 4 || argc == 5))
-        return dt_remote_helper_put(argv[1], strtoll(argv[2], NULL, 10), argv[3],
-                                    argc == 5 ? argv[4] : NULL, err);
+        return remote_helper_put(argv[1], strtoll(argv[2], NULL, 10), argv[3],
+                                 argc == 5 ? argv[4] : NULL, err);
     if (strcmp(name, "get") == 0 && argc == 3)
         return get(argv[1], strtoll(argv[2], NULL, 10), err);
     if (strcmp(name, "hold") == 0 && argc == 2)
         return hold(argv[1], err);
     if (strcmp(name, "folder") == 0 && argc == 2)
-        return dt_remote_helper_folder(argv[1], err);
+        return remote_helper_folder(argv[1], err);
     if (strcmp(name, "size") == 0 && argc == 2) {
         print_size(argv[1]);
         return DT_OK;

@@ -1,13 +1,15 @@
-/* receive: stores a bundle from stdin in the cache.
+/* receive: stores a bundle from stdin in the cache; which of its files other bundles have; and the zstd
+ * stream that it comes in.
  *
  * The input is one zstd stream without a checksum, since each file has a digest. It begins with a
  * line of JSON,
  *   {"files": [{"name": "bin/dtrun-engine", "bytes": 1, "mode": 493, "digest": "..."}, ...]}
  * followed by the contents of the files. A file with the key "bundle" is not in the stream: it is
- * linked from that bundle in the cache (dedup.c). Files are written below
+ * linked from that bundle in the cache (receive.c). Files are written below
  * CACHE/bundles/.new-XXXXXX, checked and synced; then the folder is renamed, so that bundles/HASH
  * is always complete. If two launches send the same bundle, the later one removes its own copy.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,11 +17,166 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zstd.h>
 
 #include "base/file.h"
+#include "base/memory.h"
 #include "engine/checkpoint/digest.h"
 #include "runner/node_setup/remote_helper/remote_helper.h"
-#include "runner/node_setup/transfer/content.h"
+#include "runner/node_setup/workdir/contents.h"
+
+/* unpack: decompresses the zstd stream that the launch machine sends (transfer/upload.c). */
+
+#define PIECE_BYTES 131072
+
+struct dt_unpacker {
+    const char *what;
+    ZSTD_DStream *stream;
+    ZSTD_inBuffer in;
+    char raw[PIECE_BYTES];
+};
+
+dt_status dt_unpacker_new(dt_unpacker **out, const char *what, dt_error *err)
+{
+    *out = dt_calloc(1, sizeof(**out));
+    (*out)->what = what;
+    (*out)->stream = ZSTD_createDStream();
+    return (*out)->stream != NULL ? DT_OK : DT_FAIL(err, DT_ERR_NOMEM, "no memory");
+}
+
+dt_status dt_unpacker_take(dt_unpacker *from, void *bytes, size_t length, dt_error *err)
+{
+    ZSTD_outBuffer out = {bytes, length, 0};
+
+    while (out.pos < out.size) {
+        size_t before = out.pos, code;
+
+        if (from->in.pos == from->in.size) {
+            ssize_t got = read(STDIN_FILENO, from->raw, sizeof(from->raw));
+
+            if (got < 0 && errno == EINTR)
+                continue;
+            if (got <= 0)
+                return DT_FAIL(err, DT_ERR_PEER, "the transfer of %s was interrupted", from->what);
+            from->in = (ZSTD_inBuffer){from->raw, (size_t)got, 0};
+        }
+        code = ZSTD_decompressStream(from->stream, &out, &from->in);
+        if (ZSTD_isError(code) || (code == 0 && out.pos == before))
+            return DT_FAIL(err, DT_ERR_CORRUPT, "%s was damaged in transfer: %s", from->what,
+                           ZSTD_isError(code) ? ZSTD_getErrorName(code) : "it is truncated");
+    }
+    return DT_OK;
+}
+
+void dt_unpacker_free(dt_unpacker *from)
+{
+    if (from != NULL)
+        ZSTD_freeDStream(from->stream);
+    free(from);
+}
+
+/* dedup: finds files of a new bundle that another bundle in the cache already has.
+ *
+ * A new version of dtrun is a new bundle, but CUDA's libraries, which are nearly all of its bytes,
+ * rarely change: `receive` links them instead of storing them again. The header of each bundle is
+ * kept in its file `files`.
+ */
+
+/* Returns true if the other bundle's header lists the same file, and the file exists with the right
+ * size. Its content is not read. */
+static bool has(const json_t *files, const json_t *wanted, const char *bundle)
+{
+    const char *name = json_string_value(json_object_get(wanted, "name"));
+    const json_t *file;
+    struct stat info;
+    dt_strbuf path;
+    bool same = false;
+    size_t i;
+
+    json_array_foreach((json_t *)files, i, file)
+        same = same ||
+               (json_equal(json_object_get(file, "name"), json_object_get(wanted, "name")) &&
+                json_equal(json_object_get(file, "bytes"), json_object_get(wanted, "bytes")) &&
+                json_equal(json_object_get(file, "digest"), json_object_get(wanted, "digest")));
+    if (!same || name == NULL)
+        return false;
+    dt_strbuf_init(&path);
+    dt_strbuf_add_fmt(&path, "%s/%s", bundle, name);
+    same = lstat(path.data, &info) == 0 && S_ISREG(info.st_mode) &&
+           info.st_size == json_integer_value(json_object_get(wanted, "bytes"));
+    dt_strbuf_release(&path);
+    return same;
+}
+
+/* Prints "NAME BUNDLE" for each file that the bundle has; told[i]: file i was already found in another bundle. */
+static void look(bool *told, const json_t *wanted, const char *bundles, const char *bundle)
+{
+    json_t *header = NULL;
+    const json_t *file;
+    dt_strbuf path;
+    size_t i;
+
+    dt_strbuf_init(&path);
+    dt_strbuf_add_fmt(&path, "%s/%s/" DT_REMOTE_HELPER_FILES, bundles, bundle);
+    if (dt_json_read(&header, path.data, DT_REMOTE_HELPER_HEADER_BYTES, NULL) == DT_OK) {
+        path.data[strlen(path.data) - strlen("/" DT_REMOTE_HELPER_FILES)] = '\0';
+        json_array_foreach((json_t *)wanted, i, file)
+            if (i < DT_REMOTE_HELPER_FILES_MAX && !told[i] &&
+                has(json_object_get(header, "files"), file, path.data)) {
+                told[i] = true;
+                printf("%s %s\n", json_string_value(json_object_get(file, "name")), bundle);
+            }
+    }
+    json_decref(header);
+    dt_strbuf_release(&path);
+}
+
+static dt_status read_header(json_t **out, dt_error *err)
+{
+    dt_strbuf text;
+    char bytes[8192];
+    dt_status st = DT_OK;
+    ssize_t got;
+
+    dt_strbuf_init(&text);
+    while ((got = read(STDIN_FILENO, bytes, sizeof(bytes))) > 0) {
+        dt_strbuf_add(&text, bytes, (size_t)got);
+        if (text.length > DT_REMOTE_HELPER_HEADER_BYTES)
+            DT_THROW(err, DT_ERR_CORRUPT, "the bundle's header has no end");
+    }
+    DT_TRY(dt_json_parse(out, text.data, text.length, "the bundle's header", err));
+out:
+    dt_strbuf_release(&text);
+    return st;
+}
+
+dt_status dt_remote_helper_dedup(dt_error *err)
+{
+    bool told[DT_REMOTE_HELPER_FILES_MAX] = {false};
+    json_t *header = NULL, *files;
+    dt_strbuf cache, bundles;
+    struct dirent *entry;
+    dt_status st = DT_OK;
+    DIR *all = NULL;
+
+    dt_strbuf_init(&cache);
+    dt_strbuf_init(&bundles);
+    DT_TRY(read_header(&header, err));
+    DT_TRY(dt_json_get_array(&files, header, "files", "the bundle's header", err));
+    DT_TRY(dt_remote_helper_cache(&cache, err));
+    dt_strbuf_add_fmt(&bundles, "%s/bundles", cache.data);
+    all = opendir(bundles.data);
+    while (all != NULL && (entry = readdir(all)) != NULL)
+        if (entry->d_name[0] != '.')
+            look(told, files, bundles.data, entry->d_name);
+out:
+    if (all != NULL)
+        closedir(all);
+    json_decref(header);
+    dt_strbuf_release(&cache);
+    dt_strbuf_release(&bundles);
+    return st;
+}
 
 #define PIECE_BYTES 131072
 #define SPARE_BYTES ((int64_t)16 << 20) /* the journal and the logs must fit too */
@@ -147,7 +304,7 @@ static bool is_linked(const json_t *item)
     return json_object_get(item, "bundle") != NULL;
 }
 
-/* Keeps the header, which later bundles are compared with (dedup.c). */
+/* Keeps the header, which later bundles are compared with (receive.c). */
 static dt_status write_header(const json_t *header, const char *folder, dt_error *err)
 {
     dt_strbuf path, text;

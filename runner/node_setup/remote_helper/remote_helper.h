@@ -1,13 +1,14 @@
-/* remote_helper: implements `dtrun-agent node ...`, the agent's operations on a node besides serving a run.
+/* remote_helper: the part of dtrun-agent that looks at a node and takes files there; and the cache's marks
+ * of entries in use, which `dtrun gc` and a serving agent use too.
  *
  *   probe BUNDLE [PATH]    prints facts of this machine as a JSON object (probe.c)
  *   receive BUNDLE         stores a bundle from stdin in CACHE/bundles/BUNDLE (receive.c)
- *   alike                  reads a bundle's header from stdin; prints which files other bundles have (dedup.c)
- *   put DIGEST BYTES NAME  stores a file from stdin in CACHE/data/DIGEST; resumes a partial upload (put.c)
+ *   alike                  reads a bundle's header from stdin; prints which files other bundles have (receive.c)
+ *   put DIGEST BYTES NAME  stores a file from stdin in CACHE/data/DIGEST; resumes a partial upload (main.c)
  *   put ... NAME FOLDER    the same, in FOLDER
  *   get PATH OFFSET        writes a file from OFFSET to stdout
  *   size PATH              prints "BYTES INODE CHANGED" of a readable file, else "-1"
- *   digest PATH            prints "at BYTES" lines while it reads, then "is DIGEST" (../transfer/content.h)
+ *   digest PATH            prints "at BYTES" lines while it reads, then "is DIGEST" (../workdir/contents.h)
  *   same PATH TEXT         prints yes if the file contains TEXT and its folder is writable
  *   hold PATH              prints "held"; until stdin ends the folder is not pruned
  *   folder PATH            creates it, mode 0700, and prints its absolute name
@@ -18,9 +19,9 @@
  *   end_setup ENTRY        ends what a setup that was killed has left
  *   forget FOLDER CHECKPOINTS WORKDIR
  *                          removes the files of a run; names on stdin (forget.c)
- *   wipe FOLDER            removes STATE/nodes/RUN of an ended run (wipe.c)
+ *   wipe FOLDER            removes STATE/nodes/RUN of an ended run (forget.c)
  *   listen ADDRESS         prints its port and answers connections until stdin ends (connectivity_check.c)
- *   leave                  starts a detached process, and prints "PID START" (leftover.c)
+ *   leave                  starts a detached process, and prints "PID START" (probe.c)
  *   look PID START         prints "alive" or "gone" for that process, and ends it
  *   dial ADDRESS PORT ...  makes these connections; prints a line for each
  *
@@ -30,11 +31,37 @@
 #ifndef DT_RUNNER_NODE_SETUP_REMOTE_HELPER_REMOTE_HELPER_H
 #define DT_RUNNER_NODE_SETUP_REMOTE_HELPER_REMOTE_HELPER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
 #include "base/json.h"
 #include "base/strbuf.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* cache_pin: marks cache entries that are in use, for other machines with the same home and other containers, which
+ * cannot see the processes.
+ *
+ *   CACHE/uses/KIND-NAME.HOST.XXXXXX      KIND is agents, bundles, data or setups; NAME is the entry. The file
+ *                                         contains the boot id of the machine that created it
+ *
+ * Every user of an entry refreshes the time of its mark once an hour, and removes the mark at the end. A mark
+ * is stale after a week. It is stale after two hours if its host name is this machine's and its boot is not:
+ * two machines with one host name can share a home, and the mark of the other one is refreshed.
+ */
+
+#define DT_CACHE_PIN_REFRESH_SECONDS 3600
+
+/* Creates a mark; *mark is its path, which the caller frees; NULL if `path` is not in this cache. */
+dt_status dt_cache_pin(char **mark, const char *cache, const char *path, dt_error *err);
+void dt_cache_pin_refresh(const char *mark);
+void dt_cache_pin_release(char *mark); /* removes the mark and frees its path; accepts NULL */
+
+/* Returns true if the entry is pinned, or a process of this machine runs from it. */
+bool dt_cache_is_used(const char *cache, const char *kind, const char *name);
 
 #define DT_REMOTE_HELPER_HEADER_BYTES ((size_t)1 << 20)
 #define DT_REMOTE_HELPER_CONFLICT \
@@ -52,9 +79,6 @@ dt_status dt_remote_helper_end_setup(const char *entry, dt_error *err);
 dt_status dt_remote_helper_tree(const char *folder, const char *mode, dt_error *err);
 dt_status dt_remote_helper_receive(const char *bundle, dt_error *err);
 dt_status dt_remote_helper_dedup(dt_error *err);
-dt_status dt_remote_helper_put(const char *digest, int64_t bytes, const char *name,
-                               const char *into, dt_error *err);
-dt_status dt_remote_helper_folder(const char *path, dt_error *err);
 dt_status dt_remote_helper_forget(const char *folder, const char *checkpoints, const char *workdir,
                                   dt_error *err);
 dt_status dt_remote_helper_wipe(const char *folder, dt_error *err);
@@ -66,11 +90,7 @@ dt_status dt_remote_helper_listen(const char *address, dt_error *err);
 /* peers: `count` pairs of ADDRESS and PORT. Fails only if no connection was tried. */
 dt_status dt_remote_helper_dial(int count, char **peers, dt_error *err);
 
-/* devices.c: returns an array of {name, memory_bytes, free_bytes}, or of {name} if nvidia-smi fails, and the driver's
- * version or "". */
-json_t *dt_remote_helper_devices(char *driver, size_t size);
-
-/* system.c: returns the absolute path of CACHE. */
+/* cache.c: returns the absolute path of CACHE. */
 dt_status dt_remote_helper_cache(dt_strbuf *out, dt_error *err);
 /* DT_ERR_IO, with the free space, if `path`'s file system has less than `bytes` free. */
 dt_status dt_remote_helper_check_space(const char *path, int64_t bytes, dt_error *err);
@@ -79,7 +99,7 @@ bool dt_remote_helper_is_heard(void);
 /* Reads a line of JSON with at most `most` bytes from stdin, and nothing after it. */
 dt_status dt_remote_helper_request(json_t **out, const char *operation, size_t most, dt_error *err);
 
-/* unpack.c: decompresses the zstd stream on stdin. */
+/* receive.c: decompresses the zstd stream on stdin. */
 typedef struct dt_unpacker dt_unpacker;
 /* what: names the content in errors, as in "the bundle". The caller frees it with dt_unpacker_free. */
 dt_status dt_unpacker_new(dt_unpacker **out, const char *what, dt_error *err);
@@ -87,7 +107,11 @@ dt_status dt_unpacker_new(dt_unpacker **out, const char *what, dt_error *err);
 dt_status dt_unpacker_take(dt_unpacker *from, void *bytes, size_t length, dt_error *err);
 void dt_unpacker_free(dt_unpacker *from);
 
-/* prune.c: removes bundles, agents and data that are not in use and were last used long ago. */
+/* cache.c: removes bundles, agents and data that are not in use and were last used long ago. */
 void dt_remote_helper_prune(const char *cache);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

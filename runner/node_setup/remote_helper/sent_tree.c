@@ -120,7 +120,8 @@ static bool is_all_placed(dt_sent_tree *tree, dt_strbuf *path, int depth)
     return placed;
 }
 
-bool dt_sent_tree_is_all_placed(dt_sent_tree *tree, const char *path)
+/* Returns true if nothing in the folder `path` is the command's own. */
+static bool sent_tree_is_all_placed(dt_sent_tree *tree, const char *path)
 {
     dt_strbuf at;
     bool placed;
@@ -165,8 +166,8 @@ dt_sent_act dt_sent_tree_decide(dt_sent_tree *tree, const dt_tree_entry *entry)
     case DT_SENT_FOLDER:
         if (entry->kind == DT_TREE_FOLDER || (unchanged && !tree->adds))
             return DT_SENT_KEEP;
-        return !tree->adds && dt_sent_tree_is_all_placed(tree, entry->path) ? DT_SENT_PLACE
-                                                                            : DT_SENT_CONFLICT;
+        return !tree->adds && sent_tree_is_all_placed(tree, entry->path) ? DT_SENT_PLACE
+                                                                         : DT_SENT_CONFLICT;
     case DT_SENT_OWN:
         return (unchanged && !tree->adds) || is_same_content(tree, entry) ? DT_SENT_KEEP
                                                                           : DT_SENT_CONFLICT;

@@ -47,8 +47,6 @@ typedef enum dt_sent_state {
 void dt_sent_tree_read(dt_sent_tree *out, const char *folder, dt_arena *arena);
 void dt_sent_tree_release(dt_sent_tree *tree);
 dt_sent_state dt_sent_tree_state(dt_sent_tree *tree, const char *path);
-/* Returns true if nothing in the folder `path` is the command's own. */
-bool dt_sent_tree_is_all_placed(dt_sent_tree *tree, const char *path);
 
 typedef enum dt_sent_act {
     DT_SENT_KEEP,     /* it is there, or the command changed it and the entry did not change */
@@ -67,13 +65,6 @@ dt_status dt_sent_tree_remove(dt_sent_tree *tree, const dt_tree *spared, dt_erro
 dt_status dt_sent_tree_place(const char *path, const char *unfinished, const dt_tree_entry *entry,
                              const char *cache, bool move, dt_error *err);
 
-/* setup_files.c */
-/* Copies into `folder`, which does not exist, what was sent: from the run's folder, else from the store. */
-dt_status dt_sent_tree_copy(const char *folder, dt_sent_tree *from, const char *cache,
-                            dt_error *err);
-/* Adds to the run's folder what a setup created in `from` (as links) and what it changed there (as copies), and writes
- * FOLDER.setup. */
-dt_status dt_sent_tree_overlay(dt_sent_tree *tree, const char *from, dt_arena *arena,
-                               dt_error *err);
+/* setup.c */
 
 #endif

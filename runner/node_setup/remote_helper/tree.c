@@ -22,9 +22,9 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/memory.h"
 #include "runner/node_setup/remote_helper/remote_helper.h"
 #include "runner/node_setup/remote_helper/sent_tree.h"
 #include "runner/node_setup/workdir/contents.h"

@@ -8,11 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
 #include "base/dirs.h"
 #include "base/file.h"
+#include "base/memory.h"
 #include "runner/node_setup/node_setup_int.h"
-#include "runner/node_setup/workdir/collect.h"
 #include "runner/node_setup/workdir/workdir.h"
 
 #define KEPT           2 /* checkpoints */

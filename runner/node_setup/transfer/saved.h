@@ -7,7 +7,7 @@
  *                                 "own": {NODE: {"folder": "step-N.node-K", "tree"}}}; path is that on the node
  *                                 of rank 0
  *
- * The newest two are kept. saved.c brings them here, stage_saved.c to a node, into the folder of the program there;
+ * The newest two are kept. saved.c brings them here, stage.c to a node, into the folder of the program there;
  * a file of the program that is in the way is not replaced: then the checkpoint is placed in the attempt's folder.
  *
  * Threads    any, but one at a time for a run

@@ -1,4 +1,4 @@
-#include "runner/node_setup/workdir/collect.h"
+#include "runner/node_setup/workdir/workdir.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,8 +9,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
 #include "base/file.h"
+#include "base/memory.h"
 #include "runner/node_setup/node_setup_int.h"
 #include "runner/node_setup/workdir/contents.h"
 #include "runner/node_setup/workdir/tree.h"

@@ -1,19 +1,39 @@
-/* contents: stores the contents of files by digest, in CACHE/files/DIGEST.
+/* contents: the digest of a file's content, cached; and the store of contents by digest, CACHE/files.
  *
  * A file of the store never changes, and gets its name when it is complete. Nothing runs from the store or reads it
  * while a run trains: folders are built of copies. So a content can be removed at any time; those that were used
- * last long ago are (remote_helper/prune.c, `dtrun gc`). A power loss can damage a file: users check digests.
+ * last long ago are (remote_helper/cache.c, `dtrun gc`). A power loss can damage a file: users check digests.
  *
  * Threads    any, in any number of processes
  */
-#ifndef DT_NODE_SETUP_WORKDIR_CONTENTS_H
-#define DT_NODE_SETUP_WORKDIR_CONTENTS_H
+#ifndef DT_RUNNER_NODE_SETUP_WORKDIR_CONTENTS_H
+#define DT_RUNNER_NODE_SETUP_WORKDIR_CONTENTS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/error.h"
 #include "base/strbuf.h"
 #include "engine/checkpoint/digest.h"
+
+/* content: computes and caches the digest of a file's content.
+ *
+ * The cache avoids reading a corpus at every launch. CACHE/digests/NAME, where NAME is a digest of the file's absolute
+ * path, holds one line, "BYTES INODE DEVICE MODIFIED CHANGED DIGEST", which is valid while the file matches. CHANGED
+ * (ctime) cannot be set, so that a file that was modified and got its old time back is read again. A file that changed
+ * within the last two seconds is not cached, since it can change again with the same time.
+ *
+ * Threads    any, in any number of processes: the second one waits and uses the cached digest
+ * Errors     DT_ERR_IO: the file cannot be read; DT_ERR_BUSY: cancelled. A cache that is not writable is ignored
+ */
+
+/* hex: DT_DIGEST_SIZE bytes. cache: NULL to cache nothing. cancelled and progress may be NULL; progress is called every
+ * few megabytes, and while another process reads the file; it returns false to cancel. */
+dt_status dt_content_digest(char *hex, const char *path, const char *cache,
+                            const atomic_bool *cancelled,
+                            bool (*progress)(void *context, int64_t bytes), void *context,
+                            dt_error *err);
 
 #define DT_CONTENTS_FOLDER "files" /* in CACHE */
 

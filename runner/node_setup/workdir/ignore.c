@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
+#include "base/memory.h"
 
 typedef enum token_kind {
     TOKEN_LETTER, /* this byte */

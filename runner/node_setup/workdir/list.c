@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
+#include "base/display.h"
 #include "base/file.h"
-#include "base/utf8.h"
+#include "base/memory.h"
 #include "runner/node_setup/workdir/ignore.h"
 #include "runner/node_setup/workdir/workdir.h"
 

@@ -7,15 +7,15 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/dirs.h"
-#include "base/env_expand.h"
-#include "base/exit.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/memory.h"
+#include "base/process.h"
+#include "base/strbuf.h"
 #include "engine/checkpoint/digest.h"
-#include "recipes/fields/task_fields.h"
+#include "recipes/fields/fields.h"
 #include "runner/node_setup/node_setup_int.h"
 
 #define PIECE_BYTES    ((size_t)65536)

@@ -13,8 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/arena.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "engine/checkpoint/digest.h"
 
 #define DT_TREE_ENTRIES_MAX 200000

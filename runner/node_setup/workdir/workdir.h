@@ -1,10 +1,11 @@
-/* workdir: takes the folder of a command as it is at its launch, for nodes that do not have it.
+/* workdir: the folder of a command: as it is at the launch, sent to nodes that do not have it, and files of
+ * it brought back.
  *
  * list.c     which files are sent: all but what .gitignore and .dtrunignore leave out, and .git. The .gitignore files
  *            of the folders above count too, up to the one that has .git, and its .git/info/exclude. Files that git
  *            tracks are sent although a .gitignore names them. Rules of .dtrunignore come after those
  *            of .gitignore in the same folder. A link is sent as a link; sockets, pipes and devices are left out
- * left.c     what rules leave out, for messages
+ * keep.c     what rules leave out, for messages
  * keep.c     digests of the files, and a copy of each content in CACHE/files, so that nodes get the content of the
  *            launch, however late they are prepared
  * send.c     sends the contents that a node lacks, and has the node build the folder (remote_helper/tree.c)
@@ -13,11 +14,15 @@
  * Ownership  trees live in the caller's arena
  * Threads    any
  */
-#ifndef DT_NODE_SETUP_WORKDIR_WORKDIR_H
-#define DT_NODE_SETUP_WORKDIR_WORKDIR_H
+#ifndef DT_RUNNER_NODE_SETUP_WORKDIR_WORKDIR_H
+#define DT_RUNNER_NODE_SETUP_WORKDIR_WORKDIR_H
 
-#include "base/arena.h"
+#include <stdatomic.h>
+
+#include "base/json.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
+#include "runner/node_setup/node_setup_int.h"
 #include "runner/node_setup/workdir/tree.h"
 
 #define DT_WORKDIR_IGNORE_FILE ".dtrunignore"
@@ -62,5 +67,53 @@ void dt_workdir_describe_changes(dt_strbuf *out, const dt_tree *before, const dt
  * the caller's to free and its file to remove; NULL if the folder cannot be written. */
 void dt_workdir_mark(char **path, const char *folder);
 void dt_workdir_unmark(char *path); /* accepts NULL */
+
+/* send: builds the folder of a command on a node, from contents in this machine's CACHE/files. */
+
+typedef struct dt_send_request {
+    const dt_tree *tree;
+    const char *what;           /* for messages: "workdir" */
+    const char *node, *agent;   /* agent: on the node */
+    const char *there;          /* folder on the node */
+    const char *mode;           /* of remote_helper/tree.c: "build", "check" or "add" */
+    const char *cache;          /* of this machine: has the contents, unless `sources` is set */
+    const char *const *sources; /* [tree->count], files of this machine; NULL: the cache */
+    const atomic_bool *cancelled;
+    void (*progress)(void *context, const char *text); /* may be NULL */
+    void *context;
+} dt_send_request;
+
+/* Sends what the node lacks, and gives the node's folder the entries of the tree. DT_ERR_UNSUPPORTED: a content is
+ * missing here. DT_ERR_RECIPE: both sides changed a file; the message has the names. */
+dt_status dt_workdir_send(const dt_send_request *request, dt_error *err);
+
+/* collect: brings files and folders of a command from a node to the run's folder. */
+
+typedef struct dt_collect_request {
+    const char *node, *agent;
+    const char *folder;  /* of the command on the node */
+    const json_t *paths; /* array of relative paths; a slash at the end has no meaning */
+    const char *into;    /* folder on this machine */
+    const char *
+        first; /* folder with the files of an earlier node; NULL: none. Files that are equal there are not
+                          * kept again */
+    int64_t max_bytes; /* more are refused with DT_ERR_UNSUPPORTED; -1: no limit */
+    int64_t quiet_ms;  /* files that changed later than that are refused with DT_ERR_TIMEOUT */
+    const atomic_bool *cancelled;
+    void (*progress)(void *context, const char *text); /* may be NULL */
+    void *context;
+} dt_collect_request;
+
+typedef struct dt_collect_result {
+    int64_t files, bytes;
+    dt_strbuf problems; /* lines; init by the caller */
+    json_t *missing;    /* array of those `paths` that do not exist; new reference */
+} dt_collect_result;
+
+/* Adds to *out. A path that is missing, or a file that is refused, is not an error. A file replaces an older one of its
+ * name once it is complete. DT_ERR_IO: this machine cannot write it; DT_ERR_PEER: the connection was lost. Both
+ * name the files that are not here and where they are. */
+dt_status dt_nodes_collect(dt_collect_result *out, const dt_collect_request *request,
+                           dt_error *err);
 
 #endif

@@ -1,14 +1,14 @@
-#include "runner/supervisor/cleanup/reap.h"
+#include "runner/supervisor/cleanup/cleanup.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
-#include "runner/supervisor/connection/node_process.h"
-#include "runner/supervisor/folder/copies.h"
+#include "runner/supervisor/connection/node_link.h"
+#include "runner/supervisor/folder/attempt_record.h"
 #include "runner/times.h"
 
 typedef struct lost_node {

@@ -9,11 +9,9 @@
 #include "base/file.h"
 #include "runner/channel/detach.h"
 #include "runner/channel/socket.h"
-#include "runner/channel/starts.h"
 #include "runner/supervisor/client/client_int.h"
 #include "runner/supervisor/folder/launch_env.h"
 #include "runner/supervisor/folder/run_folder.h"
-#include "runner/supervisor/folder/stop_mark.h"
 #include "runner/supervisor/supervisor.h"
 
 #define READY_SECONDS 30.0
@@ -72,7 +70,7 @@ dt_status dt_supervisor_check_limits(dt_error *err)
     return st;
 }
 
-/* Fails if supervisors were started too often in a row without progress (channel/starts.h). */
+/* Fails if supervisors were started too often in a row without progress (channel/detach.h). */
 static dt_status check_starts(const char *run, bool deliberate, dt_arena *arena, dt_error *err)
 {
     const char *path, *log;

@@ -2,10 +2,10 @@
  * on disk. */
 #include <stdlib.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "runner/supervisor/collect/collector_int.h"
+#include "base/memory.h"
+#include "runner/supervisor/collect/collect_int.h"
 
 /* Limits of changes that wait for a locked store: about half a minute of heavy output. */
 #define WAITING_MOST_BYTES ((size_t)64 << 20)

@@ -1,12 +1,12 @@
-#include "runner/supervisor/collect/checkpoint_fetcher.h"
+#include "runner/supervisor/collect/collection.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "runner/node_setup/transfer/saved.h"
 #include "runner/times.h"
 

@@ -3,10 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/arena.h"
 #include "base/dirs.h"
-#include "runner/node_setup/workdir/collect.h"
+#include "base/memory.h"
+#include "runner/node_setup/workdir/workdir.h"
 
 struct dt_collection {
     dt_collection_setup setup;

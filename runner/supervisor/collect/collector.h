@@ -1,6 +1,6 @@
 /* collector: turns the journals of a run's nodes into rows of its history.
  *
- * All events of one read of a channel form one batch (store_writer.h), together with the number of the next
+ * All events of one read of a channel form one batch (run_rows.h), together with the number of the next
  * event: after a crash the journal is read from there, so nothing is lost or doubled. The agent gets an
  * acknowledgement once the batch is on disk. The meaning of an event takes effect at once: after a crash the
  * next supervisor reads the same events again.
@@ -20,8 +20,8 @@
 
 #include <uv.h>
 
-#include "base/arena.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "recipes/plan/plan.h"
 #include "runner/channel/poll_clock.h"
@@ -74,7 +74,7 @@ typedef struct dt_collector_setup {
 dt_status dt_collector_open(dt_collector **out, const dt_collector_setup *setup,
                             const dt_collector_calls *calls, void *context, dt_error *err);
 void dt_collector_close(dt_collector *collector); /* waits for the writer; accepts NULL */
-/* Starts the writer thread (store_writer.h). */
+/* Starts the writer thread (run_rows.h). */
 dt_status dt_collector_begin(dt_collector *collector, uv_loop_t *loop, dt_error *err);
 void dt_collector_end(dt_collector *collector);
 

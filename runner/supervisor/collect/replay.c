@@ -1,14 +1,121 @@
+/* replay: reads the journals in a run's folder again, for an attempt that has ended. */
 #include "runner/supervisor/collect/replay.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "recipes/fields/task_fields.h"
+#include "base/strbuf.h"
+#include "recipes/fields/fields.h"
 #include "runner/channel/protocol.h"
-#include "runner/supervisor/collect/collector_int.h"
-#include "runner/supervisor/collect/journal_file.h"
+#include "runner/supervisor/collect/collect_int.h"
+
+/* journal_file: reads the lines of a journal whose agent is gone, without changing it.
+ *
+ * Valid lines come in order, each number once. Damaged lines and the hole that an agent made
+ * (runner/agent/journal/trim.c) are skipped.
+ */
+
+typedef struct dt_journal_file {
+    int fd;
+    const char *path; /* borrowed */
+    int64_t at;       /* file offset after the buffer */
+    dt_strbuf buffer;
+    size_t taken; /* bytes of the buffer that were returned */
+    int64_t last; /* number of the last valid line, -1: none */
+} dt_journal_file;
+
+/* Returns the next valid line, which is valid until the next call; *line is NULL at the end. */
+
+#define READ_BYTES ((size_t)256 << 10)
+
+/* DT_ERR_NOT_FOUND, DT_ERR_IO. */
+static dt_status journal_file_open(dt_journal_file *out, const char *path, dt_error *err)
+{
+    *out = (dt_journal_file){.path = path, .last = -1};
+    dt_strbuf_init(&out->buffer);
+    out->fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (out->fd >= 0)
+        return DT_OK;
+    return DT_FAIL(err, errno == ENOENT ? DT_ERR_NOT_FOUND : DT_ERR_IO, "cannot read '%s': %s",
+                   path, strerror(errno));
+}
+
+/* accepts a file that could not be opened */
+static void journal_file_close(dt_journal_file *file)
+{
+    if (file->fd >= 0)
+        close(file->fd);
+    file->fd = -1;
+    dt_strbuf_release(&file->buffer);
+}
+
+/* Reads more of the file into the buffer; *more is false at its end. */
+static dt_status fill(dt_journal_file *file, bool *more, dt_error *err)
+{
+    char bytes[READ_BYTES];
+    off_t data;
+    ssize_t got;
+
+    dt_strbuf_remove_front(&file->buffer, file->taken);
+    file->taken = 0;
+    data = lseek(file->fd, (off_t)file->at, SEEK_DATA);
+    if (data > (off_t)file->at) {
+        dt_strbuf_add_char(&file->buffer, '\n');
+        file->at = data;
+    }
+    do
+        got = pread(file->fd, bytes, sizeof(bytes), (off_t)file->at);
+    while (got < 0 && errno == EINTR);
+    if (got < 0)
+        return DT_FAIL(err, DT_ERR_IO, "cannot read '%s': %s", file->path, strerror(errno));
+    *more = got > 0;
+    for (ssize_t i = 0; i < got; i++)
+        if (bytes[i] == '\0') /* a hole: no line spans it */
+            bytes[i] = '\n';
+    if (got > 0)
+        dt_strbuf_add(&file->buffer, bytes, (size_t)got);
+    file->at += got > 0 ? got : 0;
+    return DT_OK;
+}
+
+static dt_status journal_file_next(dt_journal_file *file, const char **line, size_t *length,
+                                   dt_error *err)
+{
+    dt_status st = DT_OK;
+    bool more = true;
+
+    *line = NULL;
+    while (more) {
+        const char *from = file->buffer.data + file->taken;
+        const char *end = memchr(from, '\n', file->buffer.length - file->taken);
+        int64_t sequence;
+
+        if (end == NULL) {
+            DT_TRY(fill(file, &more, err));
+            continue;
+        }
+        file->taken += (size_t)(end - from) + 1;
+        sequence = end > from ? dt_journal_line_sequence(from, (size_t)(end - from)) : -1;
+        if (sequence <= file->last)
+            continue;
+        file->last = sequence;
+        *line = from;
+        *length = (size_t)(end - from);
+        break;
+    }
+out:
+    return st;
+}
+
+/* --- an attempt's journals, into rows */
 
 typedef struct replaying {
     const dt_replay *what;
@@ -44,14 +151,14 @@ static dt_status read_lines(bool *there, replaying *all, int64_t node, int64_t w
     dt_status st;
 
     *there = false;
-    st = dt_journal_file_open(&file, path, &problem);
+    st = journal_file_open(&file, path, &problem);
     if (st == DT_ERR_NOT_FOUND)
         goto out;
     if (st != DT_OK)
         DT_THROW(err, st, "%s", problem.message);
     *there = true;
     for (;;) {
-        DT_TRY(dt_journal_file_next(&file, &line, &length, err));
+        DT_TRY(journal_file_next(&file, &line, &length, err));
         if (line == NULL)
             break;
         if (dt_message_parse(&message, line, length, world_size, NULL) != DT_OK)
@@ -62,7 +169,7 @@ static dt_status read_lines(bool *there, replaying *all, int64_t node, int64_t w
             goto out;
     }
 out:
-    dt_journal_file_close(&file);
+    journal_file_close(&file);
     return st == DT_ERR_NOT_FOUND && !*there ? DT_OK : st;
 }
 

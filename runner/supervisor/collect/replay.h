@@ -12,7 +12,7 @@
 #ifndef DT_COLLECT_REPLAY_H
 #define DT_COLLECT_REPLAY_H
 
-#include "base/arena.h"
+#include "base/memory.h"
 #include "store/store.h"
 
 #ifdef __cplusplus

@@ -1,6 +1,7 @@
-/* run_rows: writes a run's rows into the store; every kind of row is one dt_row, and passes one function.
+/* run_rows: writes a run's rows into the store, on a thread of its own (store_writer.c), and the output of
+ * its ranks into logs.
  *
- * Each row is added to the open batch, which commit ends (store_writer.h). Before there is a writer (while the
+ * Each row is added to the open batch, which commit ends (run_rows.h). Before there is a writer (while the
  * session is loaded) a row is written at once, in a transaction that begin opens.
  *
  * Adding a kind of row: a member of the union, and a case in keep_texts and in write_row (run_rows.c).
@@ -8,13 +9,113 @@
  * Ownership  texts are copied if they must outlive the call
  * Threads    call from the loop's thread; rank logs belong to the writer's thread once it runs
  */
-#ifndef DT_COLLECT_RUN_ROWS_H
-#define DT_COLLECT_RUN_ROWS_H
+#ifndef DT_RUNNER_SUPERVISOR_COLLECT_RUN_ROWS_H
+#define DT_RUNNER_SUPERVISOR_COLLECT_RUN_ROWS_H
 
-#include "runner/supervisor/collect/rank_log.h"
-#include "runner/supervisor/collect/store_writer.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "base/error.h"
+#include "base/strbuf.h"
 #include "runner/supervisor/folder/attempt_record.h"
 #include "store/store.h"
+
+/* rank_log: writes the output of a rank to runs/ID/logs/rank-N.log.
+ *
+ * The file is written before the transaction that stores its length is committed. It is truncated to the
+ * stored length when it is opened, or when the transaction is rolled back: so every line is in it once,
+ * whenever the supervisor dies. All attempts share the file. Beyond KEEP_BYTES the oldest part is freed as a
+ * hole: lengths do not change, and readers (log_tail) skip it. A file system without holes keeps everything.
+ *
+ * Threads    one at a time: the store's writer, once there is one
+ */
+
+typedef struct dt_rank_log {
+    int fd;
+    int64_t bytes, stored_bytes; /* written, and length in the store */
+    bool unsynced;               /* lines were added since the last sync */
+} dt_rank_log;
+
+/* folder: runs/ID. */
+dt_status dt_rank_log_open(dt_rank_log *log, const char *folder, int64_t rank, dt_error *err);
+dt_status dt_rank_log_write(dt_rank_log *log, const char *folder, int64_t rank, const char *text,
+                            size_t length, dt_error *err);
+/* after its transaction was committed or rolled back */
+void dt_rank_log_settle(dt_rank_log *log, bool committed);
+dt_status dt_rank_log_sync(dt_rank_log *log, dt_error *err); /* to the disk */
+void dt_rank_log_close(dt_rank_log *log);
+
+/* store_writer: writes the run store on a thread of its own, so that a lock on the store or a slow disk does
+ * not block the loop: agents are answered, silence is judged, and stops are handled.
+ *
+ *   loop     add, add, add, submit ──► queue ──► one transaction      thread
+ *            on_stored(number)     ◄── async ◄── committed
+ *
+ * A submit ends a batch. Batches are stored in order, each completely or not at all; several waiting batches
+ * share a transaction. A failure that may be temporary (the store is locked, its disk is full) is retried once
+ * a second, without limit; any other failure is reported once, and nothing more is written.
+ *
+ * A committed transaction survives the death of this process, but not a power loss: the store's log is synced
+ * once a second (a sync per transaction would cost as much as everything else), and batches stored before a
+ * sync are then reported as durable.
+ *
+ * Ownership  add copies the bytes that it is given; copy what it points to with dt_store_writer_copy
+ * Threads    call from the loop's thread. The added functions run on the writer's thread, with its own store,
+ *            and again if a transaction is repeated
+ */
+
+typedef struct dt_store_writer dt_store_writer;
+
+/* Makes one change in the open transaction. */
+typedef dt_status dt_store_write_fn(dt_store *store, const void *what, dt_error *err);
+
+typedef struct dt_store_writer_calls {
+    /* All batches up to this number are stored and visible to readers. */
+    void (*stored)(void *context, int64_t batch);
+    /* All batches up to this number are durable. Called once a second, and after a requested
+     * sync. NULL: nothing is synced. */
+    void (*durable)(void *context, int64_t batch);
+    /* On the writer's thread, before `durable`: syncs files that belong to the batches. NULL:
+     * none. */
+    dt_status (*sync)(void *context, dt_error *err);
+    /* On the writer's thread: the store's file was removed or replaced; `old` is the store that
+     * was written to. Afterwards nothing more is written, and a failure is reported. NULL: not
+     * checked. */
+    dt_status (*replaced)(void *context, dt_store *old, dt_error *err);
+    /* A lasting failure; called once. */
+    void (*failed)(void *context, dt_status st, const dt_error *err);
+    /* On the writer's thread: a transaction was committed, or rolled back to be tried again.
+     * NULL: no callback. */
+    void (*settled)(void *context, bool committed);
+} dt_store_writer_calls;
+
+/* path: as for dt_store_open; borrowed until close. */
+dt_status dt_store_writer_open(dt_store_writer **out, const char *path, uv_loop_t *loop,
+                               const dt_store_writer_calls *calls, void *context, dt_error *err);
+/* Discards what is not stored yet, and waits for the thread (up to a second while the store is
+ * locked). Accepts NULL. The loop must run once more. */
+void dt_store_writer_close(dt_store_writer *writer);
+
+/* Returns a copy that lives as long as the open batch. */
+const void *dt_store_writer_copy(dt_store_writer *writer, const void *what, size_t bytes);
+void dt_store_writer_add(dt_store_writer *writer, dt_store_write_fn *write, const void *what,
+                         size_t bytes);
+/* Ends the batch if anything was added; returns the number of the last batch. */
+int64_t dt_store_writer_submit(dt_store_writer *writer);
+
+/* Asks for a sync as soon as everything submitted is stored. */
+void dt_store_writer_request_sync(dt_store_writer *writer);
+
+/* True if batches cannot be stored at the moment; appends the reason to `why`. */
+bool dt_store_writer_is_stalled(dt_store_writer *writer, dt_strbuf *why);
+
+/* True if everything that was added is stored and reported; also without a writer. */
+bool dt_store_writer_is_idle(const dt_store_writer *writer);
+/* True if the batch survives a power loss. */
+bool dt_store_writer_is_durable(const dt_store_writer *writer, int64_t number);
+size_t dt_store_writer_waiting_bytes(dt_store_writer *writer);
 
 typedef struct dt_run_rows dt_run_rows;
 

@@ -1,12 +1,12 @@
-#include "runner/supervisor/collect/store_writer.h"
+#include "runner/supervisor/collect/run_rows.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
 
 #define BUSY_MS          1000 /* SQLite busy timeout; then the thread checks whether to continue */
 #define AGAIN_NS         ((uint64_t)1000000000)

@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 #include "base/metric_kinds.h"
-#include "runner/supervisor/collect/collector_int.h"
+#include "runner/supervisor/collect/collect_int.h"
 
 #define RATE_SECONDS 20.0
 

@@ -1,4 +1,4 @@
-#include "runner/supervisor/connection/bridge.h"
+#include "runner/supervisor/connection/connection_int.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include "runner/channel/protocol.h"
 #include "runner/channel/stream.h"
 
-#include "base/alloc.h"
+#include "base/memory.h"
 
 #define PROBLEM_LINE_BYTES 400
 #define PROBLEM_MOST_BYTES 65536 /* of stderr, read after the command has exited */

@@ -1,4 +1,4 @@
-/* node_link: connects to one node, from its preparation until its agent has left.
+/* node_link: the connection to one node, and commands that run there beside it.
  *
  * Connections are made again until the node is given up: `dtrun-agent connect` is started after a back-off,
  * or at once after a silence (policy/liveness.h). If the agent died, the command starts it again; the new
@@ -45,18 +45,40 @@
  *            more handles
  * Threads    call from the loop's thread
  */
-#ifndef DT_CONNECTION_NODE_LINK_H
-#define DT_CONNECTION_NODE_LINK_H
+#ifndef DT_RUNNER_SUPERVISOR_CONNECTION_NODE_LINK_H
+#define DT_RUNNER_SUPERVISOR_CONNECTION_NODE_LINK_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <uv.h>
 
+#include "base/error.h"
 #include "base/json.h"
 #include "runner/channel/poll_clock.h"
 #include "runner/node_setup/node_setup.h"
 #include "runner/supervisor/policy/liveness.h"
 #include "runner/supervisor/protocol/message.h"
+
+/* node_process: runs a command on a node and reports its exit code. Its streams are /dev/null.
+ *
+ * Ownership  frees itself after `exited`; let_go kills the command, cancels the callback and frees the
+ *            process once it is reaped
+ * Threads    call from the loop's thread
+ */
+
+typedef struct dt_node_process dt_node_process;
+
+/* number: the signal that killed it, 0: none. The process pointer is invalid from here on. */
+typedef void dt_node_exited_fn(void *context, int64_t code, int number);
+
+/* `exited` is called as usual; accepts NULL */
+void dt_node_process_kill(dt_node_process *process);
+void dt_node_process_let_go(dt_node_process *process); /* accepts NULL */
+
+/* Runs `dtrun-agent end FOLDER` on the node, over a connection of its own. */
+dt_node_process *dt_node_process_end_agent(uv_loop_t *loop, const char *node, const char *agent,
+                                           const char *folder, dt_node_exited_fn *exited,
+                                           void *context);
 
 typedef enum dt_node_phase {
     DT_NODE_NEW,

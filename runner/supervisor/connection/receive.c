@@ -1,13 +1,41 @@
-/* receive: handles the messages of a node's agent, and the stderr of the command that connects
- * to it. */
+/* receive: handles the messages of a node's agent and the stderr of the command that connects to it;
+ * estimates how far the node's clock is ahead. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "runner/channel/protocol.h"
-#include "runner/supervisor/connection/node_int.h"
+#include "runner/supervisor/connection/connection_int.h"
 #include "runner/transport/transport.h"
+
+/* --- the node's clock */
+
+void dt_clock_offset_init(dt_clock_offset *offset)
+{
+    *offset = (dt_clock_offset){.error_ms = INFINITY};
+}
+
+void dt_clock_offset_heard(dt_clock_offset *offset, int64_t stamped_ms, int64_t heard_ms)
+{
+    if (stamped_ms > 0 && stamped_ms - heard_ms > offset->ahead_ms)
+        offset->ahead_ms = stamped_ms - heard_ms;
+}
+
+void dt_clock_offset_answered(dt_clock_offset *offset, int64_t asked_ms, int64_t stamped_ms,
+                              int64_t heard_ms)
+{
+    double error_ms = (double)(heard_ms - asked_ms) / 2;
+
+    if (stamped_ms > 0 && error_ms >= 0 && error_ms < offset->error_ms) {
+        offset->ahead_ms = stamped_ms - (heard_ms + asked_ms) / 2;
+        offset->error_ms = error_ms;
+    }
+    dt_clock_offset_heard(offset, stamped_ms, heard_ms);
+}
+
+/* --- messages */
 
 /* --- messages */
 

@@ -1,17 +1,20 @@
-/* attempt_record: reads and writes runs/ID/attempt-N/history.json, a copy of what the store says of an attempt.
+/* attempt_record: what exists twice of an attempt, in the run's folder and in the store: history.json, and
+ * plan.json and place.json with their copies.
  *
  * The supervisor writes it when it starts to follow the attempt, when a stop is requested, and when the
  * attempt has ended. It holds no points and events: those are in the agents' journals. If the store was
  * deleted or replaced by an older copy, the rows of the run are restored from it (rebuild.h). The acknowledged
- * numbers in it show whether the store is an older copy, or lacks only the end (rebuild_int.h).
+ * numbers in it show whether the store is an older copy, or lacks only the end (rebuild/rebuild.c).
  *
  * File       mode 0600, replaced atomically and synced
  * Ownership  strings that are read live in the arena
  */
-#ifndef DT_FOLDER_ATTEMPT_RECORD_H
-#define DT_FOLDER_ATTEMPT_RECORD_H
+#ifndef DT_RUNNER_SUPERVISOR_FOLDER_ATTEMPT_RECORD_H
+#define DT_RUNNER_SUPERVISOR_FOLDER_ATTEMPT_RECORD_H
 
-#include "base/arena.h"
+#include "base/memory.h"
+#include "recipes/plan/plan.h"
+#include "runner/node_setup/node_setup.h"
 #include "store/store.h"
 
 typedef struct dt_attempt_record {
@@ -33,6 +36,26 @@ dt_status dt_attempt_record_read(dt_attempt_record *out, const char *folder, int
 /* Returns the newest attempt that has a record, 0 if there is none. Numbers have no gaps, except
  * for attempts that no supervisor ever followed. */
 int64_t dt_attempt_record_newest(const char *folder);
-bool dt_attempt_record_exists(const char *folder, int64_t attempt);
+
+/* copies: reads plan.json and place.json, which exist twice: as a file in the run's folder and as a text in
+ * the store.
+ *
+ * The store's copy is made when the file is first read, and neither changes afterwards. If they differ, or if
+ * the file is damaged or missing, the copy is used and the file is restored from it. If neither can be read,
+ * the run fails only after its nodes were asked (missing_plan.c).
+ *
+ * Errors  DT_ERR_NOT_FOUND: neither exists; DT_ERR_CORRUPT: neither is valid;
+ *         DT_ERR_UNSUPPORTED: another version of dtrun wrote the plan and must supervise the run
+ */
+
+/* json: new reference. *restored: the file was restored from the copy. */
+dt_status dt_copies_plan(dt_plan *plan, json_t **json, bool *restored, dt_store *store,
+                         const char *run, int64_t attempt, const char *folder, dt_arena *arena,
+                         dt_error *err);
+/* here: attempt-N/node-K on this machine. place->paths: new reference. store NULL: use only the
+ * file. */
+dt_status dt_copies_place(dt_node_layout *place, bool *restored, dt_store *store, const char *run,
+                          int64_t attempt, int64_t node, const char *here, dt_arena *arena,
+                          dt_error *err);
 
 #endif

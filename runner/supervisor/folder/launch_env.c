@@ -243,7 +243,8 @@ static void read_item(dt_launch_env *out, char *item)
         out->items[out->count++] = item;
 }
 
-dt_status dt_launch_env_read(dt_launch_env *out, const char *folder, dt_arena *arena, dt_error *err)
+static dt_status launch_env_read(dt_launch_env *out, const char *folder, dt_arena *arena,
+                                 dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
     size_t count = 0, size;
@@ -346,7 +347,7 @@ dt_status dt_launch_env_for_revival(dt_launch_env *out, const char *folder, cons
 {
     dt_status st;
 
-    DT_TRY(dt_launch_env_read(out, folder, arena, err));
+    DT_TRY(launch_env_read(out, folder, arena, err));
     set(out, "XDG_STATE_HOME", state_home, arena);
     add_secrets(out, arena);
     if (deliberate)
@@ -370,7 +371,7 @@ dt_status dt_launch_env_hand_over(const char *folder, dt_error *err)
         return DT_OK; /* another user's run: the owner could not read a file written here */
     dt_strbuf_init(&out);
     dt_arena_init(&arena, 0);
-    st = dt_launch_env_read(&env, folder, &arena, &problem);
+    st = launch_env_read(&env, folder, &arena, &problem);
     if (st == DT_ERR_NOT_FOUND) {
         st = DT_OK;
         goto out;

@@ -19,8 +19,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/arena.h"
 #include "base/error.h"
+#include "base/memory.h"
 #include "recipes/fields/recipe.h"
 
 typedef struct dt_launch_env {
@@ -44,8 +44,6 @@ const char *dt_launch_env_text(const char *also, const dt_string_list *env, dt_a
 
 /* Saves this process's environment to FOLDER/environment. text: the recipe with its references. */
 dt_status dt_launch_env_save(const char *folder, const char *text, dt_error *err);
-dt_status dt_launch_env_read(dt_launch_env *out, const char *folder, dt_arena *arena,
-                             dt_error *err);
 
 /* Builds the environment of a supervisor that another process starts: the saved variables, the
  * secrets of this process, and the state folder that the run was found in (state_home is its

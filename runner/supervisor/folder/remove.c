@@ -1,4 +1,4 @@
-#include "runner/supervisor/folder/remove.h"
+#include "runner/supervisor/folder/run_folder.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -9,12 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/memory.h"
 #include "runner/node_setup/node_setup.h"
-#include "runner/supervisor/folder/labels.h"
-#include "runner/supervisor/folder/run_folder.h"
 
 #define HOLD_SECONDS 3.0 /* most that a removal waits for gc or a leaving supervisor */
 

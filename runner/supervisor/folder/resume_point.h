@@ -8,7 +8,7 @@
 #ifndef DT_FOLDER_RESUME_POINT_H
 #define DT_FOLDER_RESUME_POINT_H
 
-#include "base/arena.h"
+#include "base/memory.h"
 #include "store/store.h"
 
 #ifdef __cplusplus

@@ -1,12 +1,18 @@
+/* run_folder: the folder of a run: paths, owner, secret, labels, and the mark of a requested stop. */
 #include "runner/supervisor/folder/run_folder.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <pwd.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/dirs.h"
 #include "base/file.h"
+#include "base/json.h"
 
 dt_status dt_run_path(const char **out, const char *run, const char *below, dt_arena *arena,
                       dt_error *err)
@@ -58,5 +64,224 @@ dt_status dt_run_check_room(dt_arena *arena, dt_error *err)
     st = dt_file_write_atomic(path, nothing, sizeof(nothing), 0600, err);
     (void)dt_file_remove_tree(path, NULL);
 out:
+    return st;
+}
+
+/* secret: reads or creates the secret of a run, with which its ranks authenticate to each other. It is in a
+ * file of the run's folder and in the ranks' environment; no plan, journal, log or store holds it.
+ */
+
+enum { SECRET_BYTES = 32, SECRET_DIGITS = 2 * SECRET_BYTES };
+
+static dt_status make(dt_strbuf *out, const char *path, dt_error *err)
+{
+    unsigned char bytes[SECRET_BYTES];
+
+    if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
+        return DT_FAIL(err, DT_ERR_IO, "cannot get random bytes for the run's secret: %s",
+                       strerror(errno));
+    dt_strbuf_reset(out);
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        dt_strbuf_add_fmt(out, "%02x", bytes[i]);
+    return dt_file_write_atomic(path, out->data, out->length, 0600, err);
+}
+
+dt_status dt_run_secret(const char **out, const char *folder, dt_arena *arena, dt_error *err)
+{
+    dt_strbuf path, text;
+    dt_status st;
+
+    *out = NULL;
+    dt_strbuf_init(&path);
+    dt_strbuf_init(&text);
+    dt_strbuf_add_fmt(&path, "%s/secret", folder);
+    st = dt_file_read(&text, path.data, SECRET_DIGITS, NULL);
+    if (st != DT_OK || text.length != SECRET_DIGITS)
+        DT_TRY(make(&text, path.data, err));
+    *out = dt_arena_strndup(arena, text.data, text.length);
+    st = DT_OK;
+out:
+    dt_strbuf_release(&path);
+    dt_strbuf_release(&text);
+    return st;
+}
+
+/* --- labels */
+
+#define MAX_BYTES ((size_t)1 << 20)
+#define VERSION   1
+
+static json_t *text_of(const char *text)
+{
+    return dt_json_text(text != NULL ? text : "");
+}
+
+dt_status dt_labels_write(const dt_run *run, const char *folder, dt_error *err)
+{
+    json_t *json = json_object();
+    dt_strbuf path, text;
+    dt_status st;
+
+    dt_strbuf_init(&path);
+    dt_strbuf_init(&text);
+    dt_strbuf_add_fmt(&path, "%s/" DT_LABELS_FILE, folder);
+    json_object_set_new(json, "version", json_integer(VERSION));
+    json_object_set_new(json, "name", text_of(run->name));
+    json_object_set_new(json, "tags", text_of(run->tags));
+    json_object_set_new(json, "note", text_of(run->note));
+    json_object_set_new(json, "group", text_of(run->group));
+    json_object_set_new(json, "parent", text_of(run->parent));
+    json_object_set_new(json, "parent_step", json_integer(run->parent_step));
+    dt_json_write_pretty(&text, json);
+    st = dt_file_write_atomic(path.data, text.data, text.length, 0600, err);
+    dt_strbuf_release(&text);
+    dt_strbuf_release(&path);
+    json_decref(json);
+    return st;
+}
+
+dt_status dt_labels_change(dt_store *store, const char *run, const dt_labels *labels,
+                           dt_arena *arena, dt_error *err)
+{
+    const char *folder;
+    dt_status st;
+    dt_run now;
+
+    DT_TRY(dt_run_path(&folder, run, NULL, arena, err));
+    if (dt_file_exists(folder))
+        DT_TRY(dt_run_check_owner(run, folder, err));
+    DT_TRY(dt_store_run_label(store, run, labels, err));
+    DT_TRY(dt_store_run_find(store, &now, run, arena, err));
+    if (dt_file_exists(folder))
+        DT_TRY(dt_labels_write(&now, folder, err));
+out:
+    return st;
+}
+
+dt_status dt_labels_set(dt_store *store, const char *run, const dt_labels *labels, dt_arena *arena,
+                        dt_error *err)
+{
+    bool begun = false;
+    dt_status st;
+
+    DT_TRY(dt_store_begin(store, err));
+    begun = true;
+    DT_TRY(dt_labels_change(store, run, labels, arena, err));
+    DT_TRY(dt_store_commit(store, err));
+    begun = false;
+out:
+    if (begun)
+        dt_store_rollback(store);
+    return st;
+}
+
+static void read_text(const char **out, const json_t *json, const char *key, dt_arena *arena)
+{
+    const char *text = json_string_value(json_object_get(json, key));
+    const char *copy = text != NULL ? dt_arena_strdup(arena, text) : NULL;
+
+    if (copy != NULL)
+        *out = copy;
+}
+
+void dt_labels_read(dt_run *out, const char *folder, dt_arena *arena)
+{
+    json_t *json = NULL;
+    const char *path = dt_arena_printf(arena, "%s/" DT_LABELS_FILE, folder);
+
+    if (dt_json_read(&json, path, MAX_BYTES, NULL) != DT_OK)
+        return;
+    read_text(&out->name, json, "name", arena);
+    read_text(&out->tags, json, "tags", arena);
+    read_text(&out->note, json, "note", arena);
+    read_text(&out->group, json, "group", arena);
+    read_text(&out->parent, json, "parent", arena);
+    out->parent_step = json_integer_value(json_object_get(json, "parent_step"));
+    json_decref(json);
+}
+
+/* --- the mark of a stop, in supervisor.lock */
+
+#define MARK_BYTES 40 /* "stopped ATTEMPT", padded with blanks, and a newline */
+
+static dt_status write_mark(int lock, const char *what, int64_t attempt, dt_error *err)
+{
+    char text[64], line[MARK_BYTES];
+    ssize_t wrote;
+
+    snprintf(text, sizeof(text), "%s %lld", what, (long long)attempt);
+    snprintf(line, sizeof(line), "%-38.38s\n", text);
+    wrote = pwrite(lock, line, MARK_BYTES - 1, 0);
+    if (wrote != MARK_BYTES - 1 || fdatasync(lock) != 0)
+        return DT_FAIL(err, DT_ERR_IO, "cannot mark the run as stopped: %s",
+                       strerror(wrote >= 0 && wrote < MARK_BYTES - 1 ? ENOSPC : errno));
+    return DT_OK;
+}
+
+dt_status dt_stop_mark_reserve(int lock, dt_error *err)
+{
+    struct stat info;
+
+    if (fstat(lock, &info) == 0 && info.st_size >= MARK_BYTES - 1)
+        return DT_OK;
+    return write_mark(lock, "follow", 0, err);
+}
+
+dt_status dt_stop_mark_set(int lock, int64_t attempt, dt_error *err)
+{
+    return write_mark(lock, "stopped", attempt, err);
+}
+
+dt_status dt_stop_mark_clear(int lock, dt_error *err)
+{
+    return write_mark(lock, "follow", 0, err);
+}
+
+dt_stop_mark dt_stop_mark_read(const char *folder, int64_t attempt)
+{
+    static const char *const words[] = {
+        [DT_STOP_MARK_ASKED] = "asked",
+        [DT_STOP_MARK_ASKED_NOW] = "asked-now",
+        [DT_STOP_MARK_STOPPED] = "stopped",
+    };
+    dt_stop_mark found = DT_STOP_MARK_NONE;
+    dt_strbuf path, text;
+    char word[16] = "";
+    long long until = 0;
+
+    dt_strbuf_init(&path);
+    dt_strbuf_init(&text);
+    dt_strbuf_add_fmt(&path, "%s/supervisor.lock", folder);
+    if (dt_file_read(&text, path.data, 4096, NULL) == DT_OK &&
+        sscanf(text.data, "%15s %lld", word, &until) == 2 && attempt <= until)
+        for (int i = DT_STOP_MARK_ASKED; i <= DT_STOP_MARK_STOPPED; i++)
+            found = strcmp(word, words[i]) == 0 ? (dt_stop_mark)i : found;
+    dt_strbuf_release(&path);
+    dt_strbuf_release(&text);
+    return found;
+}
+
+bool dt_stop_mark_covers(const char *folder, int64_t attempt)
+{
+    return dt_stop_mark_read(folder, attempt) == DT_STOP_MARK_STOPPED;
+}
+
+dt_status dt_stop_mark_ask(const char *folder, int64_t attempt, bool now, dt_error *err)
+{
+    dt_strbuf path;
+    dt_status st;
+    int lock;
+
+    if (dt_stop_mark_covers(folder, attempt))
+        return DT_OK;
+    now = now || dt_stop_mark_read(folder, attempt) == DT_STOP_MARK_ASKED_NOW;
+    dt_strbuf_init(&path);
+    dt_strbuf_add_fmt(&path, "%s/supervisor.lock", folder);
+    lock = open(path.data, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    st = lock >= 0 ? write_mark(lock, now ? "asked-now" : "asked", attempt, err)
+                   : DT_FAIL(err, DT_ERR_IO, "cannot open '%s': %s", path.data, strerror(errno));
+    if (lock >= 0)
+        close(lock);
+    dt_strbuf_release(&path);
     return st;
 }

@@ -1,5 +1,4 @@
-/* task_folder: stores the results of a run whose task is not training (recipes/plan/plan.h), and merges them into
- * the requested file.
+/* task_folder: the task of a run that does not train, and the results in its folder.
  *
  *   input.txt, target.txt    copies of the input
  *   parts/part-00000012      result of part 12, complete
@@ -12,10 +11,23 @@
  * Threads  any, but only one at a time per run
  * Errors   DT_ERR_IO; on a full disk the existing files are unchanged
  */
-#ifndef DT_FOLDER_TASK_FOLDER_H
-#define DT_FOLDER_TASK_FOLDER_H
+#ifndef DT_RUNNER_SUPERVISOR_FOLDER_TASK_FOLDER_H
+#define DT_RUNNER_SUPERVISOR_FOLDER_TASK_FOLDER_H
 
 #include "recipes/plan/plan.h"
+#include "store/store.h"
+
+/* task_run: finds the task of a run that is not a training run (recipes/plan/plan.h). */
+
+/* Returns "generate", "score" or "command" (static); NULL: the run trains. */
+const char *dt_task_of(const dt_run *run);
+/* Reads the plan of the run's newest attempt from its folder. */
+dt_status dt_task_plan(dt_plan *out, const dt_run *run, dt_arena *arena, dt_error *err);
+/* Returns whether the run processes lines, to generate or to score. */
+bool dt_task_of_lines(const dt_run *run);
+/* Returns DT_ERR_USAGE for a run whose task is not training, naming the run whose checkpoint it
+ * uses. what: what it cannot do, as in "be forked". */
+dt_status dt_task_refuse(const dt_run *run, const char *what, dt_arena *arena, dt_error *err);
 
 #define DT_TASK_INPUT  "input.txt"
 #define DT_TASK_TARGET "target.txt"

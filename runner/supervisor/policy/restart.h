@@ -1,5 +1,4 @@
-/* restart: decides whether a run has completed all its steps, and whether another attempt follows one that has
- * ended. Pure functions of facts.
+/* restart: how long ranks may take to end, and whether another attempt follows. Pure functions of facts.
  *
  *   the attempt                                            then
  *   did not fail, may not be tried again (verdict.h),
@@ -18,11 +17,37 @@
  * Pause      restarts of a command wait, each four times as long as the one before, so that what is wrong can pass
  * Nodes      lost nodes are left out if at least nodes_min nodes remain; otherwise they are waited for
  */
-#ifndef DT_POLICY_RESTART_H
-#define DT_POLICY_RESTART_H
+#ifndef DT_RUNNER_SUPERVISOR_POLICY_RESTART_H
+#define DT_RUNNER_SUPERVISOR_POLICY_RESTART_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+/* ending: gives the grace period of ranks, and the time after which they have ended on their own. Pure
+ * functions.
+ *
+ *   why ranks are ended                              grace period
+ *   a stop                                           grace_seconds of the recipe
+ *   another rank failed, a node was lost             10 s: there is nothing to save
+ *   stop --now, or the ranks hang                    0 s
+ *   the agent has had no contact with the launch     grace_seconds of the recipe
+ *   machine for failure.launcher_lost
+ *
+ * Limits     runner/times.h
+ * Units      seconds
+ */
+
+typedef struct dt_ending_facts {
+    bool stop_asked, stop_now;
+    bool failed, hung;
+    double grace_seconds; /* grace period of the recipe */
+} dt_ending_facts;
+
+double dt_ending_grace(const dt_ending_facts *facts);
+
+/* Returns the silence after which the ranks of a node have ended on their own; 0: never.
+ * launcher_lost_seconds: failure.launcher_lost of the recipe; 0: never. */
+double dt_ending_lease(double launcher_lost_seconds, double grace_seconds);
 
 typedef struct dt_completion {
     int64_t saved_step; /* step of the checkpoint that the run would resume from */

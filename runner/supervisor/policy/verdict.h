@@ -9,7 +9,7 @@
 #ifndef DT_POLICY_VERDICT_H
 #define DT_POLICY_VERDICT_H
 
-#include "base/exit.h"
+#include "base/process.h"
 #include "base/strbuf.h"
 #include "runner/supervisor/protocol/message.h"
 #include "store/store.h"

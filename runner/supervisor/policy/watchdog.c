@@ -1,7 +1,201 @@
+/* watchdog: finds ranks that slow down the others, measures how long no step has come, and decides whether
+ * ranks hang. */
 #include "runner/supervisor/policy/watchdog.h"
 
 #include <math.h>
 #include <string.h>
+
+/* --- straggler */
+
+void dt_straggler_init(dt_straggler *straggler, dt_straggler_rank *ranks, int64_t rank_count)
+{
+    *straggler = (dt_straggler){.rank_count = rank_count, .ranks = ranks};
+    for (int64_t i = 0; i < rank_count; i++)
+        ranks[i] = (dt_straggler_rank){0};
+}
+
+/* Returns the median wait; sorts in the scratch fields of the ranks. */
+static double median_waited(dt_straggler *straggler)
+{
+    dt_straggler_rank *ranks = straggler->ranks;
+
+    for (int64_t i = 0; i < straggler->rank_count; i++) {
+        int64_t at = i;
+
+        for (; at > 0 && ranks[at - 1].sorted_seconds > ranks[i].waited_seconds; at--)
+            ranks[at].sorted_seconds = ranks[at - 1].sorted_seconds;
+        ranks[at].sorted_seconds = ranks[i].waited_seconds;
+    }
+    return ranks[straggler->rank_count / 2].sorted_seconds;
+}
+
+static bool all_heard(const dt_straggler *straggler)
+{
+    bool all = true;
+
+    for (int64_t i = 0; i < straggler->rank_count; i++)
+        all = all && straggler->ranks[i].heard;
+    return all;
+}
+
+bool dt_straggler_add(dt_straggler *straggler, int64_t rank, double waited_seconds,
+                      dt_straggler_finding *out)
+{
+    dt_straggler_rank *ranks = straggler->ranks;
+
+    ranks[rank].waited_seconds = waited_seconds;
+    ranks[rank].heard = true;
+    if (!all_heard(straggler))
+        return false;
+    out->rank = 0;
+    for (int64_t i = 0; i < straggler->rank_count; i++) {
+        ranks[i].heard = false;
+        if (ranks[i].waited_seconds < ranks[out->rank].waited_seconds)
+            out->rank = i;
+    }
+    out->seconds = median_waited(straggler) - ranks[out->rank].waited_seconds;
+    return true;
+}
+
+/* --- silence */
+
+#define TIMES        5.0  /* a silence is unusual after this many times the usual time */
+#define SETUP_TIMES  60.0 /* times hang_seconds */
+#define SELDOM_TIMES 10.0
+
+void dt_silence_init(dt_silence *silence, double hang_seconds)
+{
+    *silence = (dt_silence){.hang_seconds = hang_seconds};
+}
+
+static double since(const dt_silence *silence, int64_t time_ms)
+{
+    return silence->since_ms == 0 || time_ms < silence->since_ms
+               ? 0
+               : (double)(time_ms - silence->since_ms) / 1000.0;
+}
+
+static void progress(dt_silence *silence, dt_silence_phase phase, int64_t time_ms)
+{
+    silence->phase = phase;
+    silence->recalled = false;
+    silence->since_ms = time_ms;
+    silence->seconds = 0;
+    silence->counts = false;
+}
+
+bool dt_silence_step(dt_silence *silence, int64_t step, int64_t time_ms)
+{
+    if (step <= silence->step)
+        return false;
+    if (silence->phase == DT_SILENCE_TRAIN)
+        silence->gaps[silence->gaps_count++ % DT_SILENCE_GAPS] = since(silence, time_ms);
+    silence->step = step;
+    progress(silence, DT_SILENCE_TRAIN, time_ms);
+    return true;
+}
+
+bool dt_silence_enter(dt_silence *silence, const char *phase, int64_t time_ms)
+{
+    double took = since(silence, time_ms);
+    dt_silence_phase next;
+
+    if (strcmp(phase, "evaluate") == 0)
+        next = DT_SILENCE_EVALUATE;
+    else if (strcmp(phase, "save") == 0)
+        next = DT_SILENCE_SAVE;
+    else if (strcmp(phase, "train") == 0 || strcmp(phase, "generate") == 0 ||
+             strcmp(phase, "score") == 0)
+        next = silence->step > 0 ? DT_SILENCE_TRAIN : DT_SILENCE_FIRST;
+    else
+        return false;
+    if (took > silence->longest[silence->phase])
+        silence->longest[silence->phase] = took;
+    /* otherwise the clock was set back, and the duration is unknown */
+    if (time_ms >= silence->since_ms)
+        silence->ended[silence->phase] = true;
+    progress(silence, next, time_ms);
+    return true;
+}
+
+void dt_silence_finished(dt_silence *silence)
+{
+    progress(silence, DT_SILENCE_ENDING, 0);
+}
+
+void dt_silence_recall(dt_silence *silence)
+{
+    silence->recalled = silence->phase == DT_SILENCE_TRAIN;
+}
+
+void dt_silence_pass(dt_silence *silence, double seconds)
+{
+    if (silence->counts)
+        silence->seconds += seconds;
+    silence->counts = true;
+}
+
+const char *dt_silence_phase_name(dt_silence_phase phase)
+{
+    static const char *const names[DT_SILENCE_PHASE_COUNT] = {
+        "setting up", "making the first step", "training", "evaluating", "saving", "ending"};
+
+    return names[phase];
+}
+
+static double longest_gap(const dt_silence *silence)
+{
+    double longest = silence->gaps_count == 0 ? silence->ideal_step_seconds : 0;
+
+    for (int64_t i = 0; i < DT_SILENCE_GAPS && i < silence->gaps_count; i++)
+        longest = silence->gaps[i] > longest ? silence->gaps[i] : longest;
+    return longest;
+}
+
+double dt_silence_limit(const dt_silence *silence)
+{
+    double least = SELDOM_TIMES * silence->hang_seconds, usual = silence->longest[silence->phase];
+
+    if (silence->phase == DT_SILENCE_SETUP)
+        return SETUP_TIMES * silence->hang_seconds;
+    if (silence->phase == DT_SILENCE_FIRST)
+        usual = silence->ideal_step_seconds;
+    if (silence->phase == DT_SILENCE_TRAIN) {
+        least = silence->hang_seconds;
+        usual = longest_gap(silence);
+    }
+    return TIMES * usual > least ? TIMES * usual : least;
+}
+
+/* True if the duration of the current phase is known. */
+static bool is_known(const dt_silence *silence)
+{
+    switch (silence->phase) {
+    case DT_SILENCE_FIRST:
+        return false;
+    case DT_SILENCE_TRAIN:
+        return silence->gaps_count > 0;
+    case DT_SILENCE_EVALUATE:
+    case DT_SILENCE_SAVE:
+        return silence->ended[silence->phase];
+    default:
+        return true; /* no step is due */
+    }
+}
+
+double dt_silence_usual(const dt_silence *silence)
+{
+    double gap = longest_gap(silence), phase = silence->longest[silence->phase];
+    bool seldom = silence->phase == DT_SILENCE_EVALUATE || silence->phase == DT_SILENCE_SAVE;
+
+    if (silence->recalled) /* the run may be at its first save */
+        return fmax(SELDOM_TIMES * silence->hang_seconds, TIMES * gap);
+    if (!is_known(silence))
+        return dt_silence_limit(silence);
+    return seldom && phase > gap ? phase : gap;
+}
+
+/* --- watchdog */
 
 #define RUNS_TIMES    10.0 /* times the longest legitimate op */
 #define BLOCKED_TIMES 2.0  /* times the limit */

@@ -1,4 +1,5 @@
-/* watchdog: decides whether ranks that make no step hang, from evidence alone.
+/* watchdog: ranks that slow down the others (straggler), make no step for unusually long (silence), or hang
+ * (watchdog). Pure functions of facts; no clock, no locks.
  *
  * A pure function of facts: it has no clock but the seconds given with the facts. Facts come with every
  * `alive` of an agent (runner/PROTOCOL.md); each is compared with the previous one of the same rank:
@@ -19,7 +20,7 @@
  *   the same two, computing on a device that it may              5 x limit, 10 x hang_seconds
  *     be waiting for
  *
- * limit: from silence.h. With two times, the longer counts. A rank that advances clears all ranks: those
+ * limit: from watchdog.h. With two times, the longer counts. A rank that advances clears all ranks: those
  * that wait for it do not hang either. The longest legitimate op is the longest of hang_seconds, the least
  * duration of a step on all threads of the rank, and the most processor time seen between two signs of
  * progress. It is compared with processor time, so a rank that gets a tenth of a processor has ten times
@@ -29,11 +30,111 @@
  * On a device, ops are counted when they are submitted, so one long kernel looks like SLEEPS or, if the
  * driver polls, like RUNS: hence the last line. (Not yet observed on a GPU.)
  */
-#ifndef DT_POLICY_WATCHDOG_H
-#define DT_POLICY_WATCHDOG_H
+#ifndef DT_RUNNER_SUPERVISOR_POLICY_WATCHDOG_H
+#define DT_RUNNER_SUPERVISOR_POLICY_WATCHDOG_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+/* straggler: finds the rank that slows down the others. A pure function of the waits that ranks report.
+ *
+ * Ranks wait for each other in the collectives of a step, so all take as long as the slowest; the slowest
+ * itself waits least. Every rank reports from time to time how long it waits per step. Once all ranks have
+ * reported, a finding is made and the next one begins:
+ *
+ *   rank      the rank that waits least
+ *   seconds   how much longer the other ranks wait per step (their median)
+ *
+ * Threads    no locks of its own
+ */
+
+typedef struct dt_straggler_rank {
+    bool heard; /* reported since the last finding */
+    double waited_seconds;
+    double sorted_seconds; /* scratch: [i] is the i-th shortest wait of all */
+} dt_straggler_rank;
+
+typedef struct dt_straggler {
+    int64_t rank_count;
+    dt_straggler_rank *ranks; /* borrowed */
+} dt_straggler;
+
+typedef struct dt_straggler_finding {
+    int64_t rank;
+    double seconds;
+} dt_straggler_finding;
+
+/* ranks: rank_count entries that must outlive the straggler; overwritten. */
+void dt_straggler_init(dt_straggler *straggler, dt_straggler_rank *ranks, int64_t rank_count);
+/* Adds the wait of a rank per step. Returns true if all ranks have now reported, and fills in
+ * *out. */
+bool dt_straggler_add(dt_straggler *straggler, int64_t rank, double waited_seconds,
+                      dt_straggler_finding *out);
+
+/* silence: measures how long no step has come, and how long that usually takes, from the events of rank 0.
+ *
+ *   phase      from              a silence is unusual after
+ *   set-up     the start         60 x hang_seconds (reading and preparing the data may take long)
+ *   first      "train"           10 x hang_seconds, and 5 x the fastest possible step
+ *   train      the first step    hang_seconds, and 5 x the longest of the last 8 gaps between steps
+ *   evaluate   "phase"           10 x hang_seconds, and 5 x the longest evaluation so far
+ *   save       "phase"           10 x hang_seconds, and 5 x the longest save so far
+ *   ending     "finished"        10 x hang_seconds
+ *
+ * "and" means the longer of the two. An unusual silence is not a verdict: watchdog.h decides what it means.
+ *
+ * Gaps are measured by the clock of rank 0's node. Silence is the sum of the times that its agent reported
+ * (dt_silence_pass): delays by a cut connection, or by a pause of this process or the whole machine, do not
+ * count as silence.
+ * Units      seconds; time_ms of events
+ * Threads    no locks of its own
+ */
+
+typedef enum dt_silence_phase {
+    DT_SILENCE_SETUP,
+    DT_SILENCE_FIRST,
+    DT_SILENCE_TRAIN,
+    DT_SILENCE_EVALUATE,
+    DT_SILENCE_SAVE,
+    DT_SILENCE_ENDING,
+    DT_SILENCE_PHASE_COUNT
+} dt_silence_phase;
+
+enum { DT_SILENCE_GAPS = 8 };
+
+typedef struct dt_silence {
+    double hang_seconds;
+    double ideal_step_seconds; /* least duration of a step, as reported by the engine; 0: unknown */
+    dt_silence_phase phase;
+    double seconds;   /* time that passed since the last step or phase */
+    bool recalled;    /* the steps come from the history: the current phase is not known yet */
+    bool counts;      /* the next reported time began after the last step or phase */
+    int64_t since_ms; /* time of the last step or phase, by the node's clock; 0: none yet */
+    int64_t step;
+    double gaps[DT_SILENCE_GAPS];
+    int64_t gaps_count;
+    double longest[DT_SILENCE_PHASE_COUNT]; /* longest evaluation and save so far */
+    /* whether one has ended: `longest` of a short one is 0 */
+    bool ended[DT_SILENCE_PHASE_COUNT];
+} dt_silence;
+
+void dt_silence_init(dt_silence *silence, double hang_seconds);
+/* Returns true if the step is new. */
+bool dt_silence_step(dt_silence *silence, int64_t step, int64_t time_ms);
+/* Enters a phase by the engine's name for it. Returns false, and changes nothing, for an unknown
+ * name. */
+bool dt_silence_enter(dt_silence *silence, const char *phase, int64_t time_ms);
+void dt_silence_finished(dt_silence *silence);
+/* Marks the steps so far as coming from the history, which does not record phases. */
+void dt_silence_recall(dt_silence *silence);
+/* Adds time in which a step would have been heard. */
+void dt_silence_pass(dt_silence *silence, double seconds);
+
+const char *dt_silence_phase_name(dt_silence_phase phase); /* "training", "saving", ... */
+double dt_silence_limit(const dt_silence *silence);
+/* Returns the longest recent duration of a step or of the current phase; if none is known yet
+ * (first step, first save), how long it may take. */
+double dt_silence_usual(const dt_silence *silence);
 
 typedef struct dt_watchdog_fact {
     char state;         /* process state as in runner/agent/process/activity.h */
@@ -93,7 +194,7 @@ typedef enum dt_watchdog_verdict {
     DT_WATCHDOG_HANGS, /* a rank hangs */
 } dt_watchdog_verdict;
 
-/* silent_seconds, limit_seconds: from silence.h. *rank: the rank that hangs, -1 if none. */
+/* silent_seconds, limit_seconds: from watchdog.h. *rank: the rank that hangs, -1 if none. */
 dt_watchdog_verdict dt_watchdog_decide(const dt_watchdog *dog, double silent_seconds,
                                        double limit_seconds, int64_t *rank);
 

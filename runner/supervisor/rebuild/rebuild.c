@@ -1,20 +1,237 @@
+/* rebuild: finds how far the store is behind a run's folder, and restores the rows that it lacks. */
 #include "runner/supervisor/rebuild/rebuild.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/clock.h"
-#include "base/exit.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/memory.h"
+#include "base/process.h"
+#include "engine/checkpoint/list.h"
 #include "runner/node_setup/node_setup.h"
 #include "runner/supervisor/collect/replay.h"
 #include "runner/supervisor/folder/attempt_record.h"
-#include "runner/supervisor/folder/labels.h"
 #include "runner/supervisor/folder/run_folder.h"
-#include "runner/supervisor/rebuild/rebuild_int.h"
+#include "store/store.h"
+
+/* adopt: adds checkpoints and logs of the run's folder that the history does not know. */
+
+/* store_lag: finds how far the run store is behind the run's folder (attempt_record.h).
+ *
+ *   the folder's newest attempt    the store
+ *   is missing in the store        is an older copy, or a new file
+ *   has ended                      has everything of it from the journals: the supervisor was killed between
+ *                                  the two writes, and only the end is missing
+ *   has ended                      has less than that: an older copy
+ *
+ * The store is synced before the folder's record is written (session.c), so a power loss does not make
+ * the store look like an older copy.
+ */
+
+typedef enum dt_store_lag_kind {
+    DT_STORE_LAG_NONE,
+    DT_STORE_LAG_END,  /* only the end of the attempt is missing in the store */
+    DT_STORE_LAG_ROWS, /* the store is an older copy, or was lost */
+} dt_store_lag_kind;
+
+typedef struct dt_store_lag {
+    dt_store_lag_kind what;
+    int64_t newest;    /* newest attempt in the folder; 0: none */
+    int64_t stored;    /* newest attempt in the store; 0: none */
+    bool stored_ended; /* that attempt has ended in the store */
+} dt_store_lag;
+
+/* --- how far the store is behind */
+
+static dt_status look_into_store(dt_store_lag *out, dt_store *store, const char *run,
+                                 dt_arena *arena, dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT;
+    dt_attempt *attempts;
+    int64_t count = 0;
+    dt_status st = dt_store_attempt_list(store, &attempts, &count, run, arena, &problem);
+
+    if (st != DT_OK && st != DT_ERR_NOT_FOUND)
+        return DT_FAIL(err, st, "%s", problem.message);
+    if (st == DT_OK && count > 0) {
+        out->stored = attempts[count - 1].attempt;
+        out->stored_ended = dt_run_state_is_terminal(attempts[count - 1].state);
+    }
+    return DT_OK;
+}
+
+/* True if the store's row of the node is as far as the record's. */
+static bool has_node(const dt_node *rows, int64_t count, const dt_node *record)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (rows[i].node == record->node)
+            return rows[i].acknowledged >= record->acknowledged;
+    return false;
+}
+
+/* *all: the store has every journal as far as the record says. */
+static dt_status has_journals(bool *all, dt_store *store, const dt_attempt_record *record,
+                              dt_arena *arena, dt_error *err)
+{
+    dt_node *rows;
+    int64_t count;
+    dt_status st =
+        dt_store_node_list(store, &rows, &count, record->run.id, record->run.attempt, arena, err);
+
+    *all = st == DT_OK;
+    for (int64_t i = 0; *all && i < record->node_count; i++)
+        *all = has_node(rows, count, &record->nodes[i]);
+    return st;
+}
+
+/* folder: runs/ID. */
+static dt_status store_lag_find(dt_store_lag *out, dt_store *store, const char *run,
+                                const char *folder, dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_attempt_record record;
+    bool all;
+
+    *out = (dt_store_lag){.newest = dt_attempt_record_newest(folder)};
+    if (out->newest == 0)
+        return DT_OK;
+    DT_TRY(look_into_store(out, store, run, arena, err));
+    if (out->stored < out->newest) {
+        out->what = DT_STORE_LAG_ROWS;
+    } else if (out->stored == out->newest && !out->stored_ended &&
+               dt_attempt_record_read(&record, folder, out->newest, arena, NULL) == DT_OK &&
+               dt_run_state_is_terminal(record.run.state)) {
+        DT_TRY(has_journals(&all, store, &record, arena, err));
+        out->what = all ? DT_STORE_LAG_END : DT_STORE_LAG_ROWS;
+    }
+out:
+    return st;
+}
+
+/* --- checkpoints and logs that the history does not know */
+
+#define MARKER_BYTES 4096
+
+static bool is_known(const dt_store_checkpoint *rows, int64_t count, const char *path)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (strcmp(strrchr(rows[i].path, '/') + 1, strrchr(path, '/') + 1) == 0)
+            return true;
+    return false;
+}
+
+static int64_t count_bytes(const char *path)
+{
+    DIR *dir = opendir(path);
+    struct dirent *entry;
+    int64_t bytes = 0;
+    struct stat info;
+
+    while (dir != NULL && (entry = readdir(dir)) != NULL)
+        if (fstatat(dirfd(dir), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISREG(info.st_mode))
+            bytes += info.st_size;
+    if (dir != NULL)
+        closedir(dir);
+    return bytes;
+}
+
+/* Adds a checkpoint; the marker file holds its digest and time. */
+static dt_status add(dt_store *store, const char *run, const dt_checkpoint_entry *entry,
+                     dt_error *err)
+{
+    dt_store_checkpoint row = {.attempt = entry->attempt,
+                               .step = entry->name.step,
+                               .path = entry->path,
+                               .valid_loss = entry->valid_loss,
+                               .score = entry->score};
+    dt_strbuf path, marker;
+    struct stat info;
+    dt_status st;
+
+    dt_strbuf_init(&path);
+    dt_strbuf_init(&marker);
+    dt_strbuf_add_fmt(&path, "%s/" DT_CHECKPOINT_MARKER, entry->path);
+    DT_TRY(dt_file_read(&marker, path.data, MARKER_BYTES, err));
+    marker.data[strcspn(marker.data, "\n")] = '\0';
+    row.digest = marker.data;
+    row.bytes = count_bytes(entry->path);
+    if (stat(path.data, &info) == 0)
+        row.time_ms = (int64_t)info.st_mtim.tv_sec * 1000 + info.st_mtim.tv_nsec / 1000000;
+    DT_TRY(dt_store_checkpoint_add(store, run, &row, err));
+out:
+    dt_strbuf_release(&marker);
+    dt_strbuf_release(&path);
+    return st;
+}
+
+/* Sets the stored lengths of the rank logs to their file sizes, so that they are not truncated.
+ * Lines that a journal still holds are added a second time. */
+static dt_status adopt_logs(dt_store *store, const char *run, const char *folder, int64_t attempt,
+                            dt_arena *arena, dt_error *err)
+{
+    dt_rank *rows;
+    int64_t count;
+    dt_status st = DT_OK;
+    struct dirent *entry;
+    struct stat info;
+    dt_strbuf path;
+    long long rank;
+    DIR *dir = NULL;
+
+    dt_strbuf_init(&path);
+    DT_TRY(dt_store_rank_list(store, &rows, &count, run, attempt, arena, err));
+    dt_strbuf_add_fmt(&path, "%s/logs", folder);
+    dir = opendir(path.data);
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        dt_rank row = {.device = "", .state = "waiting", .exit_code = -1, .exit_signal = -1};
+
+        if (sscanf(entry->d_name, "rank-%lld.log", &rank) != 1 || rank < 0 ||
+            fstatat(dirfd(dir), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0)
+            continue;
+        for (int64_t i = 0; i < count; i++)
+            if (rows[i].rank == rank)
+                row = rows[i];
+        row.rank = rank;
+        row.log_bytes = info.st_size;
+        DT_TRY(dt_store_rank_set(store, run, attempt, &row, err));
+    }
+out:
+    if (dir != NULL)
+        closedir(dir);
+    dt_strbuf_release(&path);
+    return st;
+}
+
+/* Adds a row for each checkpoint in FOLDER/checkpoints that has none (compared by directory
+ * name). For a lost history only: otherwise the run resumes only from reported checkpoints
+ * (resume_point.h). */
+static dt_status adopt_checkpoints(dt_store *store, const char *run, const char *folder,
+                                   dt_arena *arena, dt_error *err)
+{
+    const char *parent = dt_arena_printf(arena, "%s/checkpoints", folder);
+    dt_checkpoint_entry *entries;
+    dt_store_checkpoint *rows;
+    int64_t count, known;
+    dt_status st;
+
+    DT_TRY(dt_store_checkpoint_list(store, &rows, &known, run, arena, err));
+    DT_TRY(dt_checkpoint_list(&entries, &count, parent, arena, err));
+    for (int64_t i = 0; i < count; i++)
+        if (entries[i].whole && entries[i].opens && !is_known(rows, known, entries[i].path))
+            DT_TRY(add(store, run, &entries[i], err));
+out:
+    return st;
+}
+
+/* --- rows */
 
 #define RECIPE_BYTES ((size_t)16 << 20)
 
@@ -307,9 +524,9 @@ static dt_status write_lost(rebuilding *all, dt_error *err)
     dt_status st;
 
     DT_TRY(write_attempts(all, err));
-    DT_TRY(dt_adopt_checkpoints(all->store, all->run, all->folder, &all->arena, err));
+    DT_TRY(adopt_checkpoints(all->store, all->run, all->folder, &all->arena, err));
     if (all->lag.newest > all->lag.stored)
-        DT_TRY(dt_adopt_logs(all->store, all->run, all->folder, all->lag.newest, &all->arena, err));
+        DT_TRY(adopt_logs(all->store, all->run, all->folder, all->lag.newest, &all->arena, err));
     DT_TRY(tell(all, err));
 out:
     return st;
@@ -335,7 +552,7 @@ static dt_status look(rebuilding *all, dt_store *store, const char *run, dt_erro
     *all = (rebuilding){.store = store, .run = run, .whole = true};
     dt_arena_init(&all->arena, 0);
     DT_TRY(dt_run_path(&all->folder, run, NULL, &all->arena, err));
-    DT_TRY(dt_store_lag_find(&all->lag, store, run, all->folder, &all->arena, err));
+    DT_TRY(store_lag_find(&all->lag, store, run, all->folder, &all->arena, err));
 out:
     return st;
 }

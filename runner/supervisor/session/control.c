@@ -7,11 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "runner/channel/stream.h"
 #include "runner/supervisor/folder/launch_env.h"
-#include "runner/supervisor/session/state.h"
+#include "runner/supervisor/session/session_int.h"
 #include "runner/times.h"
 
 #define REQUEST_MAX_BYTES 4096

@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "recipes/fields/fields.h"
 #include "runner/channel/protocol.h"
-#include "runner/supervisor/folder/copies.h"
+#include "runner/supervisor/folder/attempt_record.h"
 #include "runner/supervisor/session/session_int.h"
 
 #define NODES_MAX 4096

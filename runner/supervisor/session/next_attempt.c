@@ -172,7 +172,7 @@ static void keep_next(const dt_session *session, const dt_next_attempt *next)
 }
 
 /* Writes both records, after syncing the store: otherwise a power loss could leave a store that
- * looks like an older copy (rebuild_int.h). */
+ * looks like an older copy (rebuild/rebuild.c). */
 static void keep_both(dt_session *session, const dt_next_attempt *next, int code,
                       const char *reason)
 {

@@ -1,16 +1,55 @@
-/* nodes: handles the callbacks of the node links (connection/node_link.h) and applies them to the run.
- */
+/* nodes: applies the callbacks of the node links (connection/node_link.h) to the run, and collects the
+ * values that its ranks exchange. */
 #include <stdio.h>
 #include <string.h>
 
-#include "base/boot.h"
 #include "base/log.h"
-#include "runner/supervisor/folder/copies.h"
-#include "runner/supervisor/policy/ending.h"
-#include "runner/supervisor/policy/node_loss.h"
-#include "runner/supervisor/session/state.h"
+#include "base/process.h"
+#include "runner/supervisor/folder/attempt_record.h"
+#include "runner/supervisor/policy/liveness.h"
+#include "runner/supervisor/policy/restart.h"
+#include "runner/supervisor/session/session_int.h"
 #include "runner/times.h"
 #include "store/activity.h"
+
+/* rendezvous: collects the values that ranks offer, and sends all of them once every rank has offered one.
+ *
+ * Kept in memory only: an agent repeats its offers at every attach, so a restarted supervisor gets all of
+ * them again.
+ */
+
+static json_t *values_of(dt_session *session, const char *name)
+{
+    json_t *values = json_object_get(session->offers, name);
+
+    if (values == NULL) {
+        values = json_array();
+        for (int64_t i = 0; i < session->world_size; i++)
+            json_array_append_new(values, json_null());
+        json_object_set_new(session->offers, name, values);
+    }
+    return values;
+}
+
+/* --- nodes.c */
+static void rendezvous_offer(dt_session *session, const dt_message *message)
+{
+    const char *name = dt_message_string(message, "name");
+    json_t *values = values_of(session, name), *value;
+    size_t rank;
+
+    json_array_set_new(values, (size_t)message->rank,
+                       json_string(dt_message_string(message, "value")));
+    json_array_foreach(values, rank, value)
+        if (json_is_null(value))
+            return;
+    for (int64_t i = 0; i < session->node_count; i++)
+        dt_node_link_send(
+            session->nodes[i].link,
+            json_pack("{s:s, s:s, s:O}", "command", "rendezvous", "name", name, "values", values));
+}
+
+/* --- callbacks of the links */
 
 static dt_supervised_node *node_of(void *context, int64_t index)
 {
@@ -160,7 +199,7 @@ out:
 }
 
 /* Detects a reboot since the ranks were started. After a reboot no rank can be left: the journal
- * says how each ended, or it is gone and the agent is idle (actions.c reports that). */
+ * says how each ended, or it is gone and the agent is idle (state.c reports that). */
 static void note_boot(dt_supervised_node *node, const char *boot_id)
 {
     node->rebooted =
@@ -212,7 +251,7 @@ static void on_alive(void *context, int64_t index, const dt_message *message)
 
 static void on_rendezvous(void *context, const dt_message *message)
 {
-    dt_rendezvous_offer(context, message);
+    rendezvous_offer(context, message);
 }
 
 static void on_refused(void *context, int64_t index, const char *why)

@@ -1,4 +1,4 @@
-#include "runner/supervisor/session/notify.h"
+#include "runner/supervisor/supervisor.h"
 
 #include <curl/curl.h>
 #include <stdatomic.h>
@@ -6,10 +6,10 @@
 #include <string.h>
 #include <uv.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
-#include "base/env_expand.h"
 #include "base/log.h"
+#include "base/memory.h"
+#include "base/strbuf.h"
 
 #define TRIES           6
 #define CONNECT_SECONDS 5L

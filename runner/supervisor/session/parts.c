@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/log.h"
-#include "runner/channel/starts.h"
+#include "base/memory.h"
+#include "runner/channel/detach.h"
 #include "runner/node_setup/transfer/saved.h"
 #include "runner/supervisor/folder/run_folder.h"
-#include "runner/supervisor/session/state.h"
+#include "runner/supervisor/session/session_int.h"
 #include "runner/times.h"
 
 static bool is_over(void *context)

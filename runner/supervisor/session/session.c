@@ -57,7 +57,7 @@ dt_status dt_session_keep(dt_session *session, dt_error *err)
     return dt_collector_put(session->collector, &row, err);
 }
 
-void dt_session_keep_now(dt_session *session)
+static void session_keep_now(dt_session *session)
 {
     dt_error problem = DT_ERROR_INIT;
 
@@ -74,7 +74,7 @@ void dt_session_keep_end(dt_session *session, dt_run_state state, int code, cons
     run->exit_code = code;
     run->ended_ms = dt_clock_wall_ms();
     run->reason = reason;
-    dt_session_keep_now(session);
+    session_keep_now(session);
 }
 
 dt_status dt_session_note(dt_session *session, const char *event, const char *message,

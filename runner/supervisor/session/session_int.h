@@ -1,51 +1,36 @@
-/* session_int: declares what the files of a session share.
- *
- *   supervise.c   lock, load, loop, end          load.c      reads the state from plan and store
- *   missing_plan.c   ends a run without a plan   parts.c     callbacks of collector, fetcher, cleanup
- *   nodes.c       callbacks of the node links    control.c   runs/ID/control.sock
- *   watch.c       slow and hanging ranks         diagnosis.c which rank blocks the others
- *   state.c       the [state][event] table       actions.c   handlers of the table
- *   conclude.c    what the end waits for         outcome.c   how the attempt ended, what follows
- *   next_attempt.c   creates the next attempt    recall.c    restores memory from stored events
- *   rendezvous.c  values exchanged by the ranks  notify.c    the webhook
- *   cut.c         a connection cut for a test    session.c   helpers for all files
- *
- * Folders  protocol/    events of an agent        folder/   runs/ID      policy/   decisions
- *          connection/  connections to the nodes  collect/  journals → history
- *          cleanup/     files left on nodes
- *
- * A session is one attempt. If another attempt follows, the session ends and a new session loads it; no
- * state lives longer, and there is none outside of the struct.
- *
+/* session_int: what the files of a session share. A session is one attempt. If another attempt follows, the
+ * session ends and a new session loads it; no state lives longer, and there is none outside of the struct.
  * The process may be killed at any moment, so it knows nothing that is not in the store, the plan or the
- * agents' journals. If the store is locked or the disk is full, it waits (store_writer.h); any other store
- * error ends the session, and supervise.c starts a new one.
- */
-#ifndef DT_SESSION_INT_H
-#define DT_SESSION_INT_H
+ * agents' journals. If the store is locked or the disk is full, it waits (collect/run_rows.h); any other
+ * store error ends the session, and supervise.c starts a new one. Files: supervise.c lock, load, loop, end;
+ * load.c state from plan and store, memory from stored events; missing_plan.c ends a run without a plan;
+ * state.c the [state][event] table and its handlers; nodes.c callbacks of the node links, rendezvous;
+ * parts.c callbacks of collector, fetcher, reaper, cleanup; watch.c slow and hanging ranks; control.c
+ * runs/ID/control.sock; outcome.c what the end waits for, how the attempt ended; next_attempt.c creates the
+ * next one; cut.c a connection cut for a test; session.c helpers for all. Folders below: protocol/ events
+ * of an agent, folder/ runs/ID, policy/ decisions, connection/ connections to the nodes, collect/ journals
+ * to history, cleanup/ what is left on nodes. */
+#ifndef DT_RUNNER_SUPERVISOR_SESSION_SESSION_INT_H
+#define DT_RUNNER_SUPERVISOR_SESSION_SESSION_INT_H
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 #include <uv.h>
 
-#include <string.h>
-
-#include "base/arena.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "recipes/plan/plan.h"
-#include "runner/channel/listener.h"
 #include "runner/channel/poll_clock.h"
+#include "runner/channel/stream.h"
 #include "runner/supervisor/cleanup/cleanup.h"
-#include "runner/supervisor/cleanup/reap.h"
-#include "runner/supervisor/collect/checkpoint_fetcher.h"
 #include "runner/supervisor/collect/collection.h"
 #include "runner/supervisor/collect/collector.h"
 #include "runner/supervisor/connection/node_link.h"
 #include "runner/supervisor/folder/attempt_record.h"
-#include "runner/supervisor/policy/silence.h"
 #include "runner/supervisor/policy/verdict.h"
 #include "runner/supervisor/policy/watchdog.h"
-#include "runner/supervisor/session/notify.h"
+#include "runner/supervisor/supervisor.h"
 #include "store/store.h"
 
 typedef struct dt_session dt_session;
@@ -147,7 +132,6 @@ void dt_session_fail(dt_session *session, dt_status st, const dt_error *err);
 /* Writes the record of the attempt (attempt_record.h): through the writer thread; or at once on
  * this thread, at the end, when the writer is done. */
 dt_status dt_session_keep(dt_session *session, dt_error *err);
-void dt_session_keep_now(dt_session *session);
 /* Writes the record with the end of the attempt. */
 void dt_session_keep_end(dt_session *session, dt_run_state state, int code, const char *reason);
 /* Records and commits an event {event, message} of the supervisor. */
@@ -222,10 +206,6 @@ void dt_watch_alive(dt_supervised_node *node, const dt_message *message);
 /* Updates the watch from a journal event. */
 void dt_watch_event(dt_session *session, const dt_message *message);
 
-/* --- recall.c */
-dt_status dt_recall_rows(dt_session *session, dt_error *err);
-dt_status dt_recall_events(dt_session *session, dt_error *err);
-
 /* --- next_attempt.c */
 typedef struct dt_next_attempt {
     int64_t attempt, restarts, start_step;
@@ -246,16 +226,64 @@ dt_status dt_next_attempt_add(dt_session *session, const dt_next_attempt *next, 
 /* --- outcome.c */
 /* True if another attempt will follow; call once all events are known. */
 bool dt_restart_is_due(dt_session *session);
-/* Writes the end of the attempt to the store, together with the next attempt if there is one;
- * *again says whether there is. */
-dt_status dt_restart_or_end(bool *again, dt_session *session, dt_error *err);
-
-/* --- rendezvous.c */
-void dt_rendezvous_offer(dt_session *session, const dt_message *message);
 
 /* --- control.c */
 void dt_control_take(void *session, int connection);
 void dt_control_stored(dt_session *session); /* answers the requests whose changes are now stored */
 void dt_control_close_all(dt_session *session);
+
+/* state: dispatches the events of an attempt to the handlers of its state.
+ *
+ *                 ┌────────────────────── stop ──────────────────────┐
+ *                 │            ┌───────── stop, failed, lost ────────┤
+ *                 │            │            ┌─ stop, failed, lost ───┤
+ *   queued ──► preparing ──► starting ──► running                    ▼
+ *       begin        attached      │ ready    │ released         stopping
+ *                    (all)         └──────────┤                      │ released
+ *                                             ▼                      ▼
+ *                                finished, failed, stopped (as the verdict says)
+ *
+ * begin      a supervisor follows the run, for the first time or after another supervisor died
+ * attached   the agent of a node answered
+ * heard      new journal events were read
+ * ready      every rank is ready
+ * failed     a rank died
+ * lost       a node is unavailable, or has no record of the ranks it should run
+ * stop       a person requested a stop
+ * released   every node confirmed that nothing is left, or was given up
+ *
+ * An event without a handler in the current state is ignored.
+ */
+
+typedef enum dt_state_event {
+    DT_EVENT_BEGIN,
+    DT_EVENT_ATTACHED,
+    DT_EVENT_HEARD,
+    DT_EVENT_READY,
+    DT_EVENT_FAILED,
+    DT_EVENT_LOST,
+    DT_EVENT_STOP,
+    DT_EVENT_RELEASED,
+    DT_STATE_EVENT_COUNT
+} dt_state_event;
+
+/* Runs the handler for the event. node: the node that it is about (attached, lost), else NULL. */
+void dt_state_dispatch(dt_session *session, dt_state_event event, dt_supervised_node *node);
+
+/* Dispatches the events that follow from the current facts: heard, ready, stop, failed,
+ * released. */
+void dt_state_update(dt_session *session);
+
+/* Begins the attempt when the pause before a restart is over. timer->data: the session. */
+void dt_state_pause_over(uv_timer_t *timer);
+
+/* Handles a stop request: records it, submits it to the store and starts ending the ranks. */
+dt_status dt_state_ask_stop(dt_session *session, bool now, dt_error *err);
+
+/* --- state.c, outcome.c: the handlers; an error ends the session */
+typedef dt_status dt_state_fn(dt_session *session, dt_supervised_node *node, dt_error *err);
+dt_state_fn dt_action_prepare, dt_action_connect, dt_action_start_if_all, dt_action_start_idle,
+    dt_action_expect_ranks, dt_action_run, dt_action_end_ranks, dt_action_end_node,
+    dt_action_conclude;
 
 #endif

@@ -1,7 +1,347 @@
-#include "runner/supervisor/session/state.h"
+/* state: the [state][event] table of an attempt (session_int.h), and its handlers except the end
+ * (outcome.c). */
+#include <stdlib.h>
+#include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "runner/node_setup/node_setup.h"
+#include "runner/supervisor/policy/restart.h"
+#include "runner/supervisor/session/session_int.h"
 #include "runner/times.h"
+#include "store/activity.h"
+
+/* --- handlers */
+
+static dt_status enter(dt_session *session, dt_run_state state, dt_error *err)
+{
+    const dt_row row = {.kind = DT_ROW_STATE, .state = {state, dt_clock_wall_ms()}};
+    dt_status st;
+
+    session->record.run.state = state;
+    if (session->record.run.started_ms == 0 && state != DT_RUN_QUEUED)
+        session->record.run.started_ms = dt_clock_wall_ms();
+    DT_TRY(dt_collector_put(session->collector, &row, err));
+    DT_TRY(dt_session_keep(session, err));
+    DT_TRY(dt_collector_commit(session->collector, err));
+    session->state = state;
+    session->has_run = session->has_run || state == DT_RUN_RUNNING;
+    dt_log_info("%s", dt_run_state_name(state));
+out:
+    return st;
+}
+
+dt_status dt_action_connect(dt_session *session, dt_supervised_node *unused, dt_error *err)
+{
+    for (int64_t i = 0; i < session->node_count; i++) {
+        if (session->state == DT_RUN_STOPPING)
+            dt_action_end_node(session, &session->nodes[i], err);
+        dt_node_link_begin(session->nodes[i].link);
+    }
+    return DT_OK;
+}
+
+/* Records a system failure in the verdict, and in the store, so that a later supervisor gives
+ * the same verdict. */
+static dt_status note_lost(dt_session *session, const char *reason, dt_error *err)
+{
+    dt_status st = dt_session_note(session, "lost", reason, err);
+
+    if (st != DT_OK)
+        return st;
+    dt_log_error("%s", reason);
+    dt_verdict_system_failed(&session->verdict, reason, dt_clock_wall_ms());
+    return DT_OK;
+}
+
+/* Returns true if a restart of a command has to wait: then a timer begins again. A stop ends the wait. */
+static bool has_to_pause(dt_session *session)
+{
+    double pause = dt_restart_pause(session->restarts, dt_times()->restart_first_seconds,
+                                    dt_times()->restart_most_seconds);
+    int64_t pause_ms = (int64_t)dt_times_ms(pause);
+    int64_t left_ms = session->record.created_ms + pause_ms - dt_clock_wall_ms();
+
+    if (!session->of_command || session->verdict.stop_asked || left_ms <= 0 ||
+        left_ms > pause_ms) /* the clock was set back */
+        return false;
+    dt_log_info("the restart waits for %.1f s", (double)left_ms / 1e3);
+    uv_timer_start(&session->pause_timer, session->on_pause_over, (uint64_t)left_ms, 0);
+    return true;
+}
+
+dt_status dt_action_prepare(dt_session *session, dt_supervised_node *unused, dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT;
+    dt_status st;
+
+    uv_timer_stop(&session->pause_timer);
+    if (has_to_pause(session))
+        return DT_OK;
+    DT_TRY(enter(session, DT_RUN_PREPARING, err));
+    if (dt_collector_open_logs(session->collector, &problem) != DT_OK) {
+        DT_TRY(note_lost(session, problem.message, err));
+        return dt_action_end_ranks(session, NULL, err);
+    }
+    DT_TRY(dt_action_connect(session, NULL, err));
+out:
+    return st;
+}
+
+static bool all_shared(const dt_session *session)
+{
+    bool shared = true;
+
+    for (int64_t i = 0; i < session->node_count; i++) {
+        const dt_node_layout *place = dt_node_link_place(session->nodes[i].link);
+
+        shared = shared && place != NULL && place->checkpoints_shared;
+    }
+    return shared;
+}
+
+/* *out: the interface address of each node, [node_count], allocated in the session's arena. */
+static dt_status agree_on_addresses(const char ***out, dt_session *session, dt_error *err)
+{
+    size_t count = (size_t)session->node_count;
+    dt_node_addresses *all = dt_arena_alloc_array(&session->arena, count, sizeof(all[0]));
+
+    *out = dt_arena_alloc_array(&session->arena, count, sizeof((*out)[0]));
+    for (int64_t i = 0; i < session->node_count; i++) {
+        const dt_node_layout *place = dt_node_link_place(session->nodes[i].link);
+
+        all[i] = (dt_node_addresses){.node = session->nodes[i].name};
+        if (place != NULL) {
+            all[i].preferred = place->address;
+            all[i].other = place->other_address;
+        }
+    }
+    return dt_node_addresses_agree(*out, all, session->node_count, err);
+}
+
+/* Adds the variables that `env` of a command references, as DTRUN_SECRET_NAME (engine/program/child.h). A variable that
+ * is not set is left out: the program's rank reports it. */
+static void add_variables(json_t *object, const char *names)
+{
+    dt_strbuf name;
+
+    dt_strbuf_init(&name);
+    for (size_t length; *names != '\0'; names += length + (names[length] == ',')) {
+        const char *value;
+
+        length = strcspn(names, ",");
+        dt_strbuf_reset(&name);
+        dt_strbuf_add_fmt(&name, "DTRUN_SECRET_%.*s", (int)length, names);
+        value = getenv(name.data + strlen("DTRUN_SECRET_"));
+        if (value != NULL)
+            json_object_set_new(object, name.data, json_string(value));
+    }
+    dt_strbuf_release(&name);
+}
+
+static json_t *environment_of(const dt_session *session, const char *const *addresses,
+                              int64_t index)
+{
+    /* set by `dtrun smoke`; passed on because ranks may run on other nodes */
+    const char *planted = getenv("DTRUN_FAULT");
+    json_t *object = json_pack("{s:s, s:s, s:s}", "DTRUN_INTERFACE_ADDRESS", addresses[index],
+                               "DTRUN_RUN_SECRET", session->secret, "MASTER_ADDR",
+                               addresses[0] != NULL ? addresses[0] : "");
+
+    if (planted != NULL)
+        json_object_set_new(object, "DTRUN_FAULT", json_string(planted));
+    add_variables(object, session->variables);
+    return object;
+}
+
+/* True if every event that the node's journal held when its agent answered has been read, so it
+ * is known whether ranks were started there. */
+static bool is_heard(const dt_supervised_node *node)
+{
+    const dt_node_link *link = node->link;
+
+    if (dt_node_link_has_ended(link))
+        return true;
+    return dt_node_link_is_attached(link) &&
+           (dt_node_link_is_idle(link) ||
+            dt_session_row(node)->row.acknowledged >= dt_node_link_hello_sequence(link));
+}
+
+/* True if a rank has made a step or a node has released its ranks: then the ranks of all nodes
+ * were started and have connected. */
+static bool have_met(const dt_session *session)
+{
+    for (int64_t i = 0; i < session->node_count; i++) {
+        const dt_collected_node *row = dt_session_row(&session->nodes[i]);
+
+        if (row->step > 0 || row->released)
+            return true;
+    }
+    return false;
+}
+
+static void start_node(dt_session *session, dt_supervised_node *node, const char *const *addresses)
+{
+    const dt_node_layout *place = dt_node_link_place(node->link);
+
+    node->start_sent = true;
+    dt_node_link_send(node->link,
+                      json_pack("{s:s, s:s, s:o, s:I, s:o, s:f}", "command", "start", "engine",
+                                place->engine, "plan",
+                                dt_node_plan(session->plan, place, all_shared(session)), "node",
+                                (json_int_t)node->index, "environment",
+                                environment_of(session, addresses, node->index),
+                                "launcher_lost_seconds", session->launcher_lost_seconds));
+}
+
+/* Starts the ranks on nodes whose agent is idle. An idle agent may have started ranks and lost
+ * its journal; the journals of the other nodes then show that the ranks had connected. So
+ * nothing is started until the journals of all nodes have been read. */
+dt_status dt_action_start_idle(dt_session *session, dt_supervised_node *unused, dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT;
+    const char **addresses;
+    dt_status st = DT_OK;
+    bool met;
+
+    for (int64_t i = 0; i < session->node_count; i++)
+        if (!is_heard(&session->nodes[i]))
+            return DT_OK;
+    met = have_met(session);
+    if (agree_on_addresses(&addresses, session, &problem) != DT_OK) {
+        DT_TRY(note_lost(session, problem.message, err));
+        session->verdict.untried = true; /* the next attempt would find the same addresses */
+        return dt_action_end_ranks(session, NULL, err);
+    }
+    for (int64_t i = 0; i < session->node_count && session->state == DT_RUN_STARTING; i++) {
+        dt_supervised_node *node = &session->nodes[i];
+
+        if (!dt_node_link_is_attached(node->link) || !dt_node_link_is_idle(node->link) ||
+            node->start_sent)
+            continue;
+        if (met || node->rebooted || dt_node_has_started(node))
+            DT_TRY(dt_action_expect_ranks(session, node, err));
+        else
+            start_node(session, node, addresses);
+    }
+out:
+    return st;
+}
+
+dt_status dt_action_start_if_all(dt_session *session, dt_supervised_node *unused, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    /* A node may have ended already: a power loss can remove the start of its ranks from the
+     * history. */
+    for (int64_t i = 0; i < session->node_count; i++)
+        if (!dt_node_link_is_attached(session->nodes[i].link) &&
+            !dt_node_link_has_ended(session->nodes[i].link))
+            return DT_OK;
+    DT_TRY(enter(session, DT_RUN_STARTING, err));
+    DT_TRY(dt_action_start_idle(session, NULL, err));
+out:
+    return st;
+}
+
+/* Handles an idle agent on a node that should be running ranks: its journal is gone, so the
+ * attempt has failed. */
+dt_status dt_action_expect_ranks(dt_session *session, dt_supervised_node *node, dt_error *err)
+{
+    dt_strbuf reason;
+    dt_status st;
+
+    if (!dt_node_link_is_idle(node->link))
+        return DT_OK;
+    dt_strbuf_init(&reason);
+    if (node->rebooted)
+        dt_strbuf_add_fmt(&reason, "node %s was rebooted", node->name);
+    else
+        dt_strbuf_add_fmt(&reason, "the agent on %s has lost its journal", node->name);
+    st = note_lost(session, reason.data, err);
+    dt_strbuf_release(&reason);
+    return st == DT_OK ? dt_action_end_ranks(session, NULL, err) : st;
+}
+
+/* All ranks are ready, so every attached node must be running some of them; an idle agent is a
+ * failure. */
+dt_status dt_action_run(dt_session *session, dt_supervised_node *unused, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(enter(session, DT_RUN_RUNNING, err));
+    for (int64_t i = 0; i < session->node_count && session->state == DT_RUN_RUNNING; i++) {
+        dt_supervised_node *node = &session->nodes[i];
+
+        if (dt_node_link_is_attached(node->link) && !node->start_sent)
+            DT_TRY(dt_action_expect_ranks(session, node, err));
+    }
+out:
+    return st;
+}
+
+dt_status dt_action_end_node(dt_session *session, dt_supervised_node *node, dt_error *err)
+{
+    dt_node_link_stop(
+        node->link,
+        dt_ending_grace(&(dt_ending_facts){.stop_asked = session->verdict.stop_asked,
+                                           .stop_now = session->verdict.stop_now,
+                                           .failed = dt_verdict_has_failed(&session->verdict),
+                                           .hung = session->verdict.hung,
+                                           .grace_seconds = session->grace_seconds}),
+        session->verdict.stop_asked);
+    return DT_OK;
+}
+
+/* Records that a stop could not be confirmed on this node. The run has not failed, but the
+ * reason names the node. */
+static dt_status note_unreached(dt_session *session, const dt_supervised_node *node, dt_error *err)
+{
+    const char *problem = dt_node_link_problem(node->link);
+    dt_status st = dt_session_note(session, "unreached", problem, err);
+
+    if (st != DT_OK)
+        return st;
+    dt_log_error("%s", problem);
+    dt_verdict_unreached(&session->verdict, problem);
+    return DT_OK;
+}
+
+/* Records the failure that ends the ranks, and whether a restart is expected. */
+static dt_status note_failure(dt_session *session, dt_error *err)
+{
+    if (session->verdict.stop_asked)
+        return DT_OK;
+    return dt_session_note(session,
+                           dt_restart_is_due(session) ? DT_EVENT_RESTARTING : DT_EVENT_FAILING,
+                           session->verdict.reason.data, err);
+}
+
+/* node: the node that was given up, or NULL. */
+dt_status dt_action_end_ranks(dt_session *session, dt_supervised_node *node, dt_error *err)
+{
+    bool begins = session->state != DT_RUN_STOPPING;
+    dt_status st = DT_OK;
+
+    if (node != NULL && session->verdict.stop_asked)
+        DT_TRY(note_unreached(session, node, err));
+    else if (node != NULL)
+        DT_TRY(note_lost(session, dt_node_link_problem(node->link), err));
+    if (node != NULL && dt_node_link_is_unrecoverable(node->link)) {
+        session->verdict.untried = true;
+        session->verdict.unrecoverable = dt_node_is_lent(node);
+    }
+    if (begins)
+        DT_TRY(enter(session, DT_RUN_STOPPING, err));
+    for (int64_t i = 0; i < session->node_count; i++)
+        DT_TRY(dt_action_end_node(session, &session->nodes[i], err));
+    if (begins) /* last, because it reads the history and must not delay ending the ranks */
+        DT_TRY(note_failure(session, err));
+out:
+    return st;
+}
+
+/* --- the table */
 
 static dt_state_fn *const table[DT_RUN_STATE_COUNT][DT_STATE_EVENT_COUNT] = {
     [DT_RUN_QUEUED] =

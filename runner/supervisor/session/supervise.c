@@ -9,12 +9,12 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/crash.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "runner/channel/detach.h"
-#include "runner/supervisor/folder/stop_mark.h"
-#include "runner/supervisor/session/state.h"
+#include "runner/supervisor/folder/run_folder.h"
+#include "runner/supervisor/session/session_int.h"
 #include "runner/supervisor/supervisor.h"
 #include "runner/times.h"
 

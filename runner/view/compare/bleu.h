@@ -4,8 +4,8 @@
 #ifndef DT_RUNNER_VIEW_BLEU_H
 #define DT_RUNNER_VIEW_BLEU_H
 
-#include "base/arena.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "engine/bleu/bleu.h"
 
 #define DT_BLEU_FILE_MOST ((size_t)1 << 30)

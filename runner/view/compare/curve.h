@@ -1,10 +1,11 @@
-/* curve: reads one metric of one run in buckets, with its lowest, highest and last value.
+/* curve: reads the points of metrics: one metric of one run in buckets, or all of several runs as CSV.
  *
  * Ownership  arrays live in the arena. Points are read one by one and not stored.
  */
-#ifndef DT_RUNNER_VIEW_CURVE_H
-#define DT_RUNNER_VIEW_CURVE_H
+#ifndef DT_RUNNER_VIEW_COMPARE_CURVE_H
+#define DT_RUNNER_VIEW_COMPARE_CURVE_H
 
+#include "base/strbuf.h"
 #include "runner/term/term.h"
 #include "store/store.h"
 
@@ -40,5 +41,17 @@ dt_status dt_curve_sketch(dt_curve *out, dt_store *store, const char *run, const
  * DT_CURVE_SPARK_MOST. Draws nothing without Unicode. */
 void dt_curve_add_spark(dt_strbuf *out, const dt_term *term, const dt_curve *curve, size_t columns);
 const dt_curve_point *dt_curve_best(const dt_curve *curve, const char *name);
+
+/* wide: writes the points of runs as CSV, one line a step and one column a metric. */
+
+typedef struct dt_run_points {
+    const char *run;
+    dt_metric *points; /* by name, then step */
+    int64_t count;
+} dt_run_points;
+
+/* Adds "step,loss,...", or with several runs "run,step,loss,...". Missing values are empty. */
+dt_status dt_wide_add(dt_strbuf *out, const dt_run_points *runs, size_t count, dt_arena *arena,
+                      dt_error *err);
 
 #endif

@@ -1,3 +1,5 @@
+/* follow: shows a run until it ends or the user detaches, keeps its supervisor running, and prints the
+ * output of generate and score at the end. */
 #include "runner/view/follow/follow.h"
 
 #include <errno.h>
@@ -6,15 +8,52 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/json.h"
-#include "runner/cli/interrupt.h"
+#include "runner/cli/command.h"
 #include "runner/cli/report.h"
+#include "runner/supervisor/folder/run_folder.h"
+#include "runner/supervisor/folder/task_folder.h"
+#include "runner/supervisor/supervisor.h"
+#include "runner/times.h"
 #include "runner/view/follow/log_tail.h"
-#include "runner/view/follow/upkeep.h"
 #include "runner/view/follow/view.h"
-#include "runner/view/runs/incidents.h"
 #include "runner/view/runs/runs.h"
 #include "runner/view/runs/summary.h"
+
+dt_status dt_upkeep_look(const char **news, dt_upkeep *upkeep, const dt_run *run, dt_error *err)
+{
+    double now = dt_clock_monotonic_seconds();
+    dt_error problem = DT_ERROR_INIT;
+    dt_strbuf text;
+    dt_status st;
+
+    *news = NULL;
+    if (upkeep->looked_seconds == 0) /* the caller has just checked the run */
+        upkeep->looked_seconds = now;
+    if (dt_run_state_is_terminal(run->state) ||
+        now < upkeep->looked_seconds + dt_times()->stop_check_seconds)
+        return DT_OK;
+    upkeep->looked_seconds = now;
+    st = dt_supervisor_ensure(run, &problem);
+    if (st != DT_OK && dt_supervisor_is_broken(run->id))
+        return DT_FAIL(err, st, "%s", problem.message);
+    dt_strbuf_init(&text);
+    if (st != DT_OK)
+        dt_strbuf_add_fmt(&text, "the run has no supervisor right now: %s", problem.message);
+    else
+        (void)dt_supervisor_trouble(&text, run->id);
+    upkeep->troubles = text.length > 0 ? upkeep->troubles + 1 : 0;
+    if (text.length == 0)
+        upkeep->message[0] = '\0';
+    else if (upkeep->troubles > 1 && /* a busy machine delays one answer */
+             strncmp(text.data, upkeep->message, sizeof(upkeep->message) - 1) != 0) {
+        snprintf(upkeep->message, sizeof(upkeep->message), "%s", text.data);
+        *news = upkeep->message;
+    }
+    dt_strbuf_release(&text);
+    return DT_OK;
+}
 
 #define FRAME_SECONDS 0.2
 #define OUTPUT_BEFORE 6 /* lines of a command that was started before */
@@ -271,8 +310,10 @@ static void make_view(dt_view **out, dt_follow_view kind, const follower *f)
                                                    : dt_view_lines_new(&term);
 }
 
-dt_status dt_follow(dt_run *out, bool *left, dt_store *store, const char *run, dt_follow_view kind,
-                    dt_follow_from from, const dt_call *call, dt_error *err)
+/* *out: the run as last seen (arena of the call). *left: the user detached before the end. */
+static dt_status dt_follow(dt_run *out, bool *left, dt_store *store, const char *run,
+                           dt_follow_view kind, dt_follow_from from, const dt_call *call,
+                           dt_error *err)
 {
     follower f = {.store = store, .call = call, .run = run};
     dt_upkeep upkeep = {0};
@@ -309,7 +350,8 @@ out:
     return st;
 }
 
-void dt_follow_say_left(const dt_run *run)
+/* Prints to stderr how to follow the run again. */
+static void follow_say_left(const dt_run *run)
 {
     const char *dtrun = program_invocation_name;
 
@@ -336,12 +378,123 @@ dt_status dt_follow_to_end(dt_store *store, const char *run, dt_follow_view view
 
     DT_TRY(dt_follow(&last, &left, store, run, view, from, call, err));
     if (left)
-        dt_follow_say_left(&last);
+        follow_say_left(&last);
     if (call->json)
         DT_TRY(dt_summary_json(store, &last, call->arena, err));
     else if (!left)
         DT_TRY(dt_summary_text(store, &last, call->arena, err));
     call->exit_code = left ? DT_EXIT_INTERRUPTED : dt_follow_exit_code(&last);
+out:
+    return st;
+}
+
+dt_status dt_follow_options_check(const dt_call *call, dt_error *err)
+{
+    if (dt_arguments_flag(call->args, "wait") && dt_arguments_flag(call->args, "detach"))
+        return DT_FAIL(err, DT_ERR_USAGE, "--wait and --detach cannot be combined");
+    if (dt_arguments_flag(call->args, "log-steps") && dt_arguments_flag(call->args, "detach"))
+        return DT_FAIL(err, DT_ERR_USAGE,
+                       "--log-steps and --detach cannot be combined; use 'dtrun logs "
+                       "--steps -f RUN'");
+    return DT_OK;
+}
+
+/* Prints the id of the run, or its object with --json. */
+static dt_status follow_started(dt_store *store, const char *id, const dt_call *call, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_strbuf text;
+    dt_run run;
+
+    dt_strbuf_init(&text);
+    DT_TRY(dt_store_run_find(store, &run, id, call->arena, err));
+    if (call->json) {
+        DT_TRY(dt_report_json(dt_runs_to_json(&run), err));
+    } else {
+        dt_strbuf_add_fmt(&text, "%s\n", id);
+        DT_TRY(dt_report_text(&text, err));
+    }
+out:
+    dt_strbuf_release(&text);
+    return st;
+}
+
+dt_status dt_follow_as_asked(dt_store *store, const char *run, dt_call *call, dt_error *err)
+{
+    bool wait = dt_arguments_flag(call->args, "wait");
+    dt_follow_view view = DT_FOLLOW_AUTO;
+
+    if (dt_arguments_flag(call->args, "detach"))
+        return follow_started(store, run, call, err);
+    if (dt_arguments_flag(call->args, "log-steps"))
+        view = DT_FOLLOW_STEPS;
+    else if (wait)
+        view = call->json ? DT_FOLLOW_QUIET : DT_FOLLOW_LINES;
+    return dt_follow_to_end(store, run, view, DT_FOLLOW_FROM_START, call, err);
+}
+
+#define OUTPUT_MOST ((size_t)4 << 30)
+
+/* Prints the output unless a file was named for it. */
+static dt_status show(dt_strbuf *text, const dt_run *run, const dt_plan_task *task,
+                      const dt_call *call, dt_error *err)
+{
+    dt_status st = DT_OK;
+    const char *own;
+
+    DT_TRY(dt_file_read(text, task->output, OUTPUT_MOST, err));
+    if (call->json)
+        return DT_OK;
+    DT_TRY(dt_run_path(&own, run->id, DT_TASK_OUTPUT, call->arena, err));
+    if (strcmp(own, task->output) != 0)
+        dt_report_note(call, "run %s: %lld lines in '%s'", run->id, (long long)task->lines,
+                       task->output);
+    else
+        st = dt_report_data(text, err);
+out:
+    return st;
+}
+
+static dt_status end(dt_strbuf *text, json_t **object, dt_store *store, const dt_run *run,
+                     dt_call *call, dt_error *err)
+{
+    bool good = run->state == DT_RUN_FINISHED;
+    dt_status st = DT_OK;
+    dt_plan plan;
+
+    DT_TRY(dt_task_plan(&plan, run, call->arena, err));
+    if (good)
+        DT_TRY(show(text, run, &plan.task, call, err));
+    if (call->json) {
+        DT_TRY(dt_summary_object(object, store, run, call->arena, err));
+        json_object_set_new(*object, "output", dt_json_text(plan.task.output));
+    } else if (!good) {
+        DT_TRY(dt_summary_text(store, run, call->arena, err));
+    }
+    call->exit_code = dt_follow_exit_code(run);
+out:
+    return st;
+}
+
+dt_status dt_task_follow(dt_strbuf *text, json_t **object, dt_store *store, const char *run,
+                         dt_call *call, dt_error *err)
+{
+    dt_follow_view view = dt_arguments_flag(call->args, "wait") ? DT_FOLLOW_LINES : DT_FOLLOW_AUTO;
+    dt_status st = DT_OK;
+    dt_run last;
+    bool left;
+
+    *object = NULL;
+    if (dt_arguments_flag(call->args, "detach"))
+        return follow_started(store, run, call, err);
+    DT_TRY(dt_follow(&last, &left, store, run, call->json ? DT_FOLLOW_QUIET : view,
+                     DT_FOLLOW_FROM_START, call, err));
+    if (left) {
+        follow_say_left(&last);
+        call->exit_code = DT_EXIT_INTERRUPTED;
+        goto out;
+    }
+    DT_TRY(end(text, object, store, &last, call, err));
 out:
     return st;
 }

@@ -168,7 +168,7 @@ out:
     return st;
 }
 
-/* Returns the start of the data after the hole that rank_log.c punched; 0 if there is none. */
+/* Returns the start of the data after the hole that run_rows.c punched; 0 if there is none. */
 static int64_t find_start(const dt_log_reader *reader)
 {
     int fd = open(reader->path, O_RDONLY | O_CLOEXEC);

@@ -1,4 +1,4 @@
-/* view: draws a followed run; one file per kind (view_live.c, view_lines.c, view_steps.c).
+/* view: draws a followed run; one file per kind (view.c, view.c, view.c).
  *
  * follow.c makes a frame five times a second and passes it to the view. News since the last frame is in exactly
  * one frame. Views only draw.
@@ -11,9 +11,7 @@
 #include "runner/term/term.h"
 #include "runner/view/compare/curve.h"
 #include "runner/view/follow/log_tail.h"
-#include "runner/view/runs/evaluations.h"
-#include "runner/view/runs/node_lines.h"
-#include "runner/view/runs/timing.h"
+#include "runner/view/runs/progress.h"
 #include "store/store.h"
 
 typedef struct dt_frame {
@@ -54,7 +52,7 @@ struct dt_view {
 dt_view *dt_view_live_new(const dt_term *term);
 /* Prints plain lines for logs and pipes: at most one step a second, and all rare events. */
 dt_view *dt_view_lines_new(const dt_term *term);
-/* Prints every logged step of the newest attempt on stdout, as lines or JSON objects (step_log.h). */
+/* Prints every logged step of the newest attempt on stdout, as lines or JSON objects (log_tail.h). */
 dt_view *dt_view_steps_new(dt_store *store, bool json);
 
 #endif

@@ -1,12 +1,12 @@
-#include "runner/view/recipe/plan_report.h"
+#include "runner/view/recipe/recipe_report.h"
 
 #include <unistd.h>
 
 #include "recipes/architecture/architecture.h"
 #include "recipes/cost/matrices.h"
 #include "runner/cli/report.h"
-#include "runner/term/format.h"
 #include "runner/term/table.h"
+#include "runner/term/term.h"
 
 static const char *const kind_names[DT_TRAFFIC_KINDS] = {
     [DT_TRAFFIC_ALL_REDUCE] = "all-reduce",

@@ -6,12 +6,12 @@
 #include "base/clock.h"
 #include "recipes/architecture/architecture.h"
 #include "runner/cli/report.h"
-#include "runner/supervisor/folder/stop_mark.h"
-#include "runner/supervisor/folder/task_run.h"
-#include "runner/supervisor/rebuild/restore_runs.h"
+#include "runner/supervisor/folder/run_folder.h"
+#include "runner/supervisor/folder/task_folder.h"
+#include "runner/supervisor/rebuild/rebuild.h"
 #include "runner/supervisor/supervisor.h"
-#include "runner/term/format.h"
-#include "runner/view/runs/node_lines.h"
+#include "runner/term/term.h"
+#include "runner/view/runs/progress.h"
 #include "store/activity.h"
 
 /* Whether the run was stopped while its end could not be written to the history. */

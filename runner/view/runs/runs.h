@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "runner/cli/command.h"
 #include "runner/term/term.h"
-#include "runner/view/runs/timing.h"
+#include "runner/view/runs/progress.h"
 #include "store/store.h"
 
 /* Opens the store and finds the run. An active run without a supervisor gets a new one; a failure

@@ -1,0 +1,585 @@
+/* norm: layernorm and rmsnorm of rows. */
+#include "engine/ops/cuda/columns.cuh"
+
+/* layernorm: computes forward, and backward, which adds to the residual stream's gradient (ops.h).
+ *
+ * Forward   one warp per row. Rows of up to VECTORS vectors per lane stay in registers between the sum, the
+ *           variance and the result; longer rows are read again.
+ * Backward  one warp per row. The warps of a block process fixed rows, keep their parts of dw and db in
+ *           registers, and add them in the order of the warps; the blocks' sums are added in order
+ *           (columns.cuh). Rows that do not fit the registers, or are not aligned to 16 bytes, are read
+ *           twice: for dx with one warp per row, and for dw and db with one thread per column
+ * Bytes     for C bf16 elements: forward 4 C per row, backward 8 C (reads dy, x, dx; writes dx)
+ */
+
+#define WARPS 8 /* warps per block */
+
+template <typename T, int VECTORS>
+__global__ void forward_registers(T *y, float *mean, float *rstd, const T *x, const T *w,
+                                  const T *b, int64_t n, int c, float eps)
+{
+    constexpr int N = dt_vec<T>::N;
+    int lane = (int)threadIdx.x % 32;
+    int64_t row = (int64_t)blockIdx.x * WARPS + threadIdx.x / 32;
+    dt_vec<T> in[VECTORS];
+    float sum = 0.0f, squares = 0.0f, m, r;
+
+    if (row >= n)
+        return;
+#pragma unroll
+    for (int i = 0; i < VECTORS; i++) {
+        int at = (i * 32 + lane) * N;
+
+        if (at < c) {
+            in[i] = *(const dt_vec<T> *)(x + row * c + at);
+#pragma unroll
+            for (int k = 0; k < N; k++)
+                sum += dt_to_float(in[i].v[k]);
+        }
+    }
+    m = dt_warp_sum(sum) / (float)c;
+#pragma unroll
+    for (int i = 0; i < VECTORS; i++)
+        if ((i * 32 + lane) * N < c)
+#pragma unroll
+            for (int k = 0; k < N; k++) {
+                float centred = dt_to_float(in[i].v[k]) - m;
+
+                squares += centred * centred;
+            }
+    r = rsqrtf(dt_warp_sum(squares) / (float)c + eps);
+#pragma unroll
+    for (int i = 0; i < VECTORS; i++) {
+        int at = (i * 32 + lane) * N;
+
+        if (at < c) {
+            dt_vec<T> wv = *(const dt_vec<T> *)(w + at), bv = *(const dt_vec<T> *)(b + at), out;
+
+#pragma unroll
+            for (int k = 0; k < N; k++)
+                out.v[k] =
+                    dt_from_float<T>((dt_to_float(in[i].v[k]) - m) * r * dt_to_float(wv.v[k]) +
+                                     dt_to_float(bv.v[k]));
+            *(dt_vec<T> *)(y + row * c + at) = out;
+        }
+    }
+    if (lane == 0) {
+        mean[row] = m;
+        rstd[row] = r;
+    }
+}
+
+template <typename T>
+__global__ void forward_any(T *y, float *mean, float *rstd, const T *x, const T *w, const T *b,
+                            int64_t n, int64_t c, float eps)
+{
+    int lane = (int)threadIdx.x % 32;
+    int64_t row = (int64_t)blockIdx.x * WARPS + threadIdx.x / 32;
+    float sum = 0.0f, squares = 0.0f, m, r;
+
+    if (row >= n)
+        return;
+    x += row * c;
+    y += row * c;
+    for (int64_t j = lane; j < c; j += 32)
+        sum += dt_to_float(x[j]);
+    m = dt_warp_sum(sum) / (float)c;
+    for (int64_t j = lane; j < c; j += 32) {
+        float centred = dt_to_float(x[j]) - m;
+
+        squares += centred * centred;
+    }
+    r = rsqrtf(dt_warp_sum(squares) / (float)c + eps);
+    for (int64_t j = lane; j < c; j += 32)
+        y[j] =
+            dt_from_float<T>((dt_to_float(x[j]) - m) * r * dt_to_float(w[j]) + dt_to_float(b[j]));
+    if (lane == 0) {
+        mean[row] = m;
+        rstd[row] = r;
+    }
+}
+
+template <typename T>
+static void forward_vectors(dt_cuda_state *state, unsigned blocks, int vectors, T *y, float *mean,
+                            float *rstd, const T *x, const T *w, const T *b, int64_t n, int c,
+                            float eps)
+{
+#define CASE(V)                                                                                  \
+    case V:                                                                                      \
+        DT_CUDA_LAUNCH((forward_registers<T, V>), blocks, WARPS * 32, 0, state->stream, y, mean, \
+                       rstd, x, w, b, n, c, eps);                                                \
+        break
+    switch (vectors) {
+        CASE(1);
+        CASE(2);
+        CASE(3);
+        CASE(4);
+        CASE(5);
+        CASE(6);
+        CASE(7);
+        CASE(8);
+    default:
+        break;
+    }
+#undef CASE
+}
+
+dt_status dt_cuda_layernorm_forward(dt_device *device, dt_tensor *y, dt_tensor *mean,
+                                    dt_tensor *rstd, const dt_tensor *x, const dt_tensor *w,
+                                    const dt_tensor *b, double eps, dt_error *err)
+{
+    dt_cuda_state *state = dt_cuda_of(device);
+    int64_t n = dt_tensor_rows(x), c = dt_tensor_cols(x);
+    unsigned blocks = (unsigned)dt_cuda_ceil(n, WARPS);
+
+    DT_ASSERT(dt_tensor_elems(y) == n * c && dt_tensor_elems(w) == c && dt_tensor_elems(b) == c &&
+              mean->dtype == DT_F32 && rstd->dtype == DT_F32);
+    if (n == 0)
+        return DT_OK;
+    DT_CUDA_DISPATCH(x->dtype, "layernorm", err, {
+        bool aligned = dt_cuda_aligned<T>(x->data, c) && dt_cuda_aligned<T>(y->data, c) &&
+                       dt_cuda_aligned<T>(w->data, c) && dt_cuda_aligned<T>(b->data, c);
+        int64_t vectors = dt_cuda_ceil(c, 32 * dt_vec<T>::N);
+
+        if (aligned && vectors <= 8)
+            forward_vectors<T>(state, blocks, (int)vectors, (T *)y->data, (float *)mean->data,
+                               (float *)rstd->data, (const T *)x->data, (const T *)w->data,
+                               (const T *)b->data, n, (int)c, (float)eps);
+        else
+            DT_CUDA_LAUNCH((forward_any<T>), blocks, WARPS * 32, 0, state->stream, (T *)y->data,
+                           (float *)mean->data, (float *)rstd->data, (const T *)x->data,
+                           (const T *)w->data, (const T *)b->data, n, c, (float)eps);
+    });
+    return dt_cuda_launched("layernorm", err);
+}
+
+/* --- backward */
+
+/* dx += rstd * (g - mean(g) - xhat * mean(g * xhat)) with g = dy * w. parts (blocks, 2, C): the
+ * block's sums for dw and db. */
+template <typename T, int VECTORS>
+__global__ void __launch_bounds__(WARPS * 32)
+    backward_registers(T *dx, float *parts, const T *dy, const T *x, const float *mean,
+                       const float *rstd, const T *w, int64_t n, int c)
+{
+    DT_CUDA_DYNAMIC_SHARED(memory);
+    constexpr int N = dt_vec<T>::N;
+    float *sums = (float *)memory; /* (2, C) */
+    int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
+    float dw[VECTORS * N] = {}, db[VECTORS * N] = {};
+
+    for (int64_t row = (int64_t)blockIdx.x * WARPS + warp; row < n;
+         row += (int64_t)gridDim.x * WARPS) {
+        dt_vec<T> dyv[VECTORS], xv[VECTORS];
+        float m = mean[row], r = rstd[row], g_sum = 0.0f, gx_sum = 0.0f;
+
+#pragma unroll
+        for (int i = 0; i < VECTORS; i++) {
+            int at = (i * 32 + lane) * N;
+            dt_vec<T> wv;
+
+            if (at >= c)
+                continue;
+            dyv[i] = *(const dt_vec<T> *)(dy + row * c + at);
+            xv[i] = *(const dt_vec<T> *)(x + row * c + at);
+            wv = *(const dt_vec<T> *)(w + at);
+#pragma unroll
+            for (int k = 0; k < N; k++) {
+                float d = dt_to_float(dyv[i].v[k]), g = d * dt_to_float(wv.v[k]);
+                float xhat = (dt_to_float(xv[i].v[k]) - m) * r;
+
+                g_sum += g;
+                gx_sum += g * xhat;
+                dw[i * N + k] += d * xhat;
+                db[i * N + k] += d;
+            }
+        }
+        g_sum = dt_warp_sum(g_sum) / (float)c;
+        gx_sum = dt_warp_sum(gx_sum) / (float)c;
+#pragma unroll
+        for (int i = 0; i < VECTORS; i++) {
+            int at = (i * 32 + lane) * N;
+            dt_vec<T> out, wv;
+
+            if (at >= c)
+                continue;
+            out = *(const dt_vec<T> *)(dx + row * c + at);
+            wv = *(const dt_vec<T> *)(w + at);
+#pragma unroll
+            for (int k = 0; k < N; k++) {
+                float g = dt_to_float(dyv[i].v[k]) * dt_to_float(wv.v[k]);
+                float xhat = (dt_to_float(xv[i].v[k]) - m) * r;
+
+                out.v[k] =
+                    dt_from_float<T>(dt_to_float(out.v[k]) + r * (g - g_sum - xhat * gx_sum));
+            }
+            *(dt_vec<T> *)(dx + row * c + at) = out;
+        }
+    }
+    for (int turn = 0; turn < WARPS; turn++) {
+        if (warp == turn)
+#pragma unroll
+            for (int i = 0; i < VECTORS; i++)
+#pragma unroll
+                for (int k = 0; k < N; k++) {
+                    int at = (i * 32 + lane) * N + k;
+
+                    if (at < c) {
+                        sums[at] = dw[i * N + k] + (turn > 0 ? sums[at] : 0.0f);
+                        sums[c + at] = db[i * N + k] + (turn > 0 ? sums[c + at] : 0.0f);
+                    }
+                }
+        __syncthreads();
+    }
+    for (int j = (int)threadIdx.x; j < 2 * c; j += WARPS * 32)
+        parts[(int64_t)blockIdx.x * 2 * c + j] = sums[j];
+}
+
+/* dx += rstd * (g - mean(g) - xhat * mean(g * xhat)) with g = dy * w. One warp per row. */
+template <typename T>
+__global__ void backward_input(T *dx, const T *dy, const T *x, const float *mean, const float *rstd,
+                               const T *w, int64_t n, int64_t c, bool aligned)
+{
+    constexpr int N = dt_vec<T>::N;
+    int lane = (int)threadIdx.x % 32;
+    int64_t row = (int64_t)blockIdx.x * WARPS + threadIdx.x / 32;
+    float g_sum = 0.0f, gx_sum = 0.0f, m, r;
+
+    if (row >= n)
+        return;
+    dx += row * c;
+    dy += row * c;
+    x += row * c;
+    m = mean[row];
+    r = rstd[row];
+    if (aligned) {
+        for (int64_t j = lane * N; j < c; j += 32 * N) {
+            dt_vec<T> dyv = *(const dt_vec<T> *)(dy + j), xv = *(const dt_vec<T> *)(x + j);
+            dt_vec<T> wv = *(const dt_vec<T> *)(w + j);
+
+#pragma unroll
+            for (int k = 0; k < N; k++) {
+                float g = dt_to_float(dyv.v[k]) * dt_to_float(wv.v[k]);
+
+                g_sum += g;
+                gx_sum += g * (dt_to_float(xv.v[k]) - m) * r;
+            }
+        }
+    } else {
+        for (int64_t j = lane; j < c; j += 32) {
+            float g = dt_to_float(dy[j]) * dt_to_float(w[j]);
+
+            g_sum += g;
+            gx_sum += g * (dt_to_float(x[j]) - m) * r;
+        }
+    }
+    g_sum = dt_warp_sum(g_sum) / (float)c;
+    gx_sum = dt_warp_sum(gx_sum) / (float)c;
+    if (aligned) {
+        for (int64_t j = lane * N; j < c; j += 32 * N) {
+            dt_vec<T> dyv = *(const dt_vec<T> *)(dy + j), xv = *(const dt_vec<T> *)(x + j);
+            dt_vec<T> wv = *(const dt_vec<T> *)(w + j), out = *(const dt_vec<T> *)(dx + j);
+
+#pragma unroll
+            for (int k = 0; k < N; k++) {
+                float g = dt_to_float(dyv.v[k]) * dt_to_float(wv.v[k]);
+                float xhat = (dt_to_float(xv.v[k]) - m) * r;
+
+                out.v[k] =
+                    dt_from_float<T>(dt_to_float(out.v[k]) + r * (g - g_sum - xhat * gx_sum));
+            }
+            *(dt_vec<T> *)(dx + j) = out;
+        }
+    } else {
+        for (int64_t j = lane; j < c; j += 32) {
+            float g = dt_to_float(dy[j]) * dt_to_float(w[j]);
+            float xhat = (dt_to_float(x[j]) - m) * r;
+
+            dx[j] = dt_from_float<T>(dt_to_float(dx[j]) + r * (g - g_sum - xhat * gx_sum));
+        }
+    }
+}
+
+/* Sums the columns of a stripe of rows: one thread per column, so that neighbouring threads read
+ * neighbouring columns; blockIdx.y is the stripe. parts (stripes, 2, C): dw, db. */
+template <typename T>
+__global__ void backward_columns(float *parts, const T *dy, const T *x, const float *mean,
+                                 const float *rstd, int64_t n, int64_t c)
+{
+    int64_t column = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    int64_t begin = n * blockIdx.y / gridDim.y, end = n * (blockIdx.y + 1) / gridDim.y;
+    float dw = 0.0f, db = 0.0f;
+
+    if (column >= c)
+        return;
+#pragma unroll 4
+    for (int64_t row = begin; row < end; row++) {
+        float g = dt_to_float(dy[row * c + column]);
+
+        db += g;
+        dw += g * (dt_to_float(x[row * c + column]) - mean[row]) * rstd[row];
+    }
+    parts += (int64_t)blockIdx.y * 2 * c;
+    parts[column] = dw;
+    parts[c + column] = db;
+}
+
+/* Like forward_vectors. */
+template <typename T>
+static void backward_vectors(dt_cuda_state *state, unsigned blocks, int vectors, T *dx,
+                             float *parts, const T *dy, const T *x, const float *mean,
+                             const float *rstd, const T *w, int64_t n, int c)
+{
+    size_t shared_bytes = 2 * (size_t)c * sizeof(float); /* at most 16 KB: c <= 2048 */
+
+#define CASE(V)                                                                      \
+    case V:                                                                          \
+        DT_CUDA_LAUNCH((backward_registers<T, V>), blocks, WARPS * 32, shared_bytes, \
+                       state->stream, dx, parts, dy, x, mean, rstd, w, n, c);        \
+        break
+    switch (vectors) {
+        CASE(1);
+        CASE(2);
+        CASE(3);
+        CASE(4);
+        CASE(5);
+        CASE(6);
+        CASE(7);
+        CASE(8);
+    default:
+        break;
+    }
+#undef CASE
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+dt_status dt_cuda_layernorm_backward(dt_device *device, dt_tensor *dx, dt_tensor *dw, dt_tensor *db,
+                                     const dt_tensor *dy, const dt_tensor *x, const dt_tensor *mean,
+                                     const dt_tensor *rstd, const dt_tensor *w, dt_error *err)
+{
+    dt_cuda_state *state = dt_cuda_of(device);
+    int64_t n = dt_tensor_rows(x), c = dt_tensor_cols(x);
+    unsigned column_blocks = (unsigned)dt_cuda_ceil(c, DT_CUDA_BLOCK);
+    int64_t most = dt_cuda_ceil((int64_t)state->processors * 8, column_blocks);
+    unsigned stripes = (unsigned)least(most, dt_cuda_ceil(n, 8));
+    unsigned blocks = (unsigned)least((int64_t)state->processors * 2, dt_cuda_ceil(n, WARPS));
+    size_t parts_bytes = (stripes > blocks ? stripes : blocks) * 2 * (size_t)c * sizeof(float);
+    const float *m = (const float *)mean->data, *r = (const float *)rstd->data;
+    dt_status st = DT_OK;
+    void *scratch;
+
+    DT_ASSERT(dw->dtype == DT_F32 && db->dtype == DT_F32 && dt_tensor_elems(dy) == n * c &&
+              dt_tensor_elems(dx) == n * c);
+    if (n == 0)
+        return DT_OK;
+    DT_TRY(dt_cuda_scratch(&scratch, device, parts_bytes, err));
+    DT_CUDA_DISPATCH(x->dtype, "layernorm", err, {
+        bool aligned = dt_cuda_aligned<T>(x->data, c) && dt_cuda_aligned<T>(dy->data, c) &&
+                       dt_cuda_aligned<T>(w->data, c) && dt_cuda_aligned<T>(dx->data, c);
+        int64_t vectors = dt_cuda_ceil(c, 32 * dt_vec<T>::N);
+
+        if (aligned && vectors <= 8) {
+            stripes = blocks;
+            backward_vectors<T>(state, blocks, (int)vectors, (T *)dx->data, (float *)scratch,
+                                (const T *)dy->data, (const T *)x->data, m, r, (const T *)w->data,
+                                n, (int)c);
+        } else {
+            DT_CUDA_LAUNCH((backward_columns<T>), dim3(column_blocks, stripes), DT_CUDA_BLOCK, 0,
+                           state->stream, (float *)scratch, (const T *)dy->data, (const T *)x->data,
+                           m, r, n, c);
+            DT_CUDA_LAUNCH((backward_input<T>), (unsigned)dt_cuda_ceil(n, WARPS), WARPS * 32, 0,
+                           state->stream, (T *)dx->data, (const T *)dy->data, (const T *)x->data, m,
+                           r, (const T *)w->data, n, c, aligned);
+        }
+    });
+    DT_TRY(dt_cuda_launched("layernorm", err));
+    DT_TRY(dt_columns_add(state, (float *)dw->data, (float *)db->data, (const float *)scratch,
+                          stripes, c, "layernorm", err));
+out:
+    return st;
+}
+
+/* rmsnorm: computes forward, and backward, which adds to the residual stream's gradient (ops.h).
+ *
+ * Forward   one warp per row, in vectors of 16 bytes if rows are aligned to them; the row is read twice, the
+ *           second time from the L1 cache
+ * Backward  the same for dx; dw by one thread per column over stripes of rows, whose sums are added in order
+ *           (columns.cuh)
+ * Bytes     for C bf16 elements: forward 4 C per row, backward 12 C (dy and x are read for dx and for dw)
+ */
+
+#define WARPS 8 /* warps per block */
+
+/* Calls f(j) for the columns j of this lane: whole vectors, or single elements. */
+template <typename T, typename F> __device__ inline void over_columns(int64_t c, bool aligned, F f)
+{
+    int lane = (int)threadIdx.x % 32;
+
+    if (aligned) {
+        for (int64_t j = lane * dt_vec<T>::N; j < c; j += 32 * dt_vec<T>::N)
+            f(j, dt_vec<T>::N);
+    } else {
+        for (int64_t j = lane; j < c; j += 32)
+            f(j, 1);
+    }
+}
+
+template <typename T> __device__ inline dt_vec<T> load_at(const T *x, int64_t j, int n)
+{
+    dt_vec<T> out;
+
+    if (n == dt_vec<T>::N)
+        return *(const dt_vec<T> *)(x + j);
+    out.v[0] = x[j];
+    return out;
+}
+
+template <typename T> __device__ inline void store_at(T *x, int64_t j, int n, const dt_vec<T> &in)
+{
+    if (n == dt_vec<T>::N)
+        *(dt_vec<T> *)(x + j) = in;
+    else
+        x[j] = in.v[0];
+}
+
+template <typename T>
+__global__ void rms_forward(T *y, float *rstd, const T *x, const T *w, int64_t n, int64_t c,
+                            float eps, bool aligned)
+{
+    int64_t row = (int64_t)blockIdx.x * WARPS + threadIdx.x / 32;
+    float squares = 0.0f, r;
+
+    if (row >= n)
+        return;
+    x += row * c;
+    y += row * c;
+    over_columns<T>(c, aligned, [&](int64_t j, int count) {
+        dt_vec<T> in = load_at(x, j, count);
+
+        for (int k = 0; k < count; k++)
+            squares += dt_to_float(in.v[k]) * dt_to_float(in.v[k]);
+    });
+    r = rsqrtf(dt_warp_sum(squares) / (float)c + eps);
+    over_columns<T>(c, aligned, [&](int64_t j, int count) {
+        dt_vec<T> in = load_at(x, j, count), scale = load_at(w, j, count), out;
+
+        for (int k = 0; k < count; k++)
+            out.v[k] = dt_from_float<T>(dt_to_float(in.v[k]) * r * dt_to_float(scale.v[k]));
+        store_at(y, j, count, out);
+    });
+    if (threadIdx.x % 32 == 0)
+        rstd[row] = r;
+}
+
+dt_status dt_cuda_rmsnorm_forward(dt_device *device, dt_tensor *y, dt_tensor *rstd,
+                                  const dt_tensor *x, const dt_tensor *w, double eps, dt_error *err)
+{
+    dt_cuda_state *state = dt_cuda_of(device);
+    int64_t n = dt_tensor_rows(x), c = dt_tensor_cols(x);
+
+    DT_ASSERT(dt_tensor_elems(y) == n * c && dt_tensor_elems(w) == c && rstd->dtype == DT_F32 &&
+              dt_tensor_elems(rstd) == n);
+    if (n == 0)
+        return DT_OK;
+    DT_CUDA_DISPATCH(x->dtype, "rmsnorm", err, {
+        bool aligned = dt_cuda_aligned<T>(x->data, c) && dt_cuda_aligned<T>(y->data, c) &&
+                       dt_cuda_aligned<T>(w->data, c);
+
+        DT_CUDA_LAUNCH((rms_forward<T>), (unsigned)dt_cuda_ceil(n, WARPS), WARPS * 32, 0,
+                       state->stream, (T *)y->data, (float *)rstd->data, (const T *)x->data,
+                       (const T *)w->data, n, c, (float)eps, aligned);
+    });
+    return dt_cuda_launched("rmsnorm", err);
+}
+
+/* --- backward */
+
+/* dx += rstd * (g - xhat * mean(g * xhat)) with g = dy * w. */
+template <typename T>
+__global__ void rms_backward_input(T *dx, const T *dy, const T *x, const float *rstd, const T *w,
+                                   int64_t n, int64_t c, bool aligned)
+{
+    int64_t row = (int64_t)blockIdx.x * WARPS + threadIdx.x / 32;
+    float sum = 0.0f, r;
+
+    if (row >= n)
+        return;
+    dx += row * c;
+    dy += row * c;
+    x += row * c;
+    r = rstd[row];
+    over_columns<T>(c, aligned, [&](int64_t j, int count) {
+        dt_vec<T> dyv = load_at(dy, j, count), xv = load_at(x, j, count), wv = load_at(w, j, count);
+
+        for (int k = 0; k < count; k++)
+            sum += dt_to_float(dyv.v[k]) * dt_to_float(wv.v[k]) * dt_to_float(xv.v[k]) * r;
+    });
+    sum = dt_warp_sum(sum) / (float)c;
+    over_columns<T>(c, aligned, [&](int64_t j, int count) {
+        dt_vec<T> dyv = load_at(dy, j, count), xv = load_at(x, j, count), wv = load_at(w, j, count);
+        dt_vec<T> out = load_at((const T *)dx, j, count);
+
+        for (int k = 0; k < count; k++)
+            out.v[k] = dt_from_float<T>(dt_to_float(out.v[k]) +
+                                        r * (dt_to_float(dyv.v[k]) * dt_to_float(wv.v[k]) -
+                                             dt_to_float(xv.v[k]) * r * sum));
+        store_at(dx, j, count, out);
+    });
+}
+
+/* Computes parts (stripes, C) of dw: one thread per column, blockIdx.y is a stripe of rows. */
+template <typename T>
+__global__ void rms_backward_columns(float *parts, const T *dy, const T *x, const float *rstd,
+                                     int64_t n, int64_t c)
+{
+    int64_t column = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    int64_t begin = n * blockIdx.y / gridDim.y, end = n * (blockIdx.y + 1) / gridDim.y;
+    float dw = 0.0f;
+
+    if (column >= c)
+        return;
+#pragma unroll 4
+    for (int64_t row = begin; row < end; row++)
+        dw += dt_to_float(dy[row * c + column]) * dt_to_float(x[row * c + column]) * rstd[row];
+    parts[(int64_t)blockIdx.y * c + column] = dw;
+}
+
+dt_status dt_cuda_rmsnorm_backward(dt_device *device, dt_tensor *dx, dt_tensor *dw,
+                                   const dt_tensor *dy, const dt_tensor *x, const dt_tensor *rstd,
+                                   const dt_tensor *w, dt_error *err)
+{
+    dt_cuda_state *state = dt_cuda_of(device);
+    int64_t n = dt_tensor_rows(x), c = dt_tensor_cols(x);
+    unsigned column_blocks = (unsigned)dt_cuda_ceil(c, DT_CUDA_BLOCK);
+    int64_t most = dt_cuda_ceil((int64_t)state->processors * 8, column_blocks);
+    unsigned stripes = (unsigned)(most < dt_cuda_ceil(n, 8) ? most : dt_cuda_ceil(n, 8));
+    const float *r = (const float *)rstd->data;
+    dt_status st = DT_OK;
+    void *scratch;
+
+    DT_ASSERT(dw->dtype == DT_F32 && dt_tensor_elems(dw) == c && dt_tensor_elems(dy) == n * c &&
+              dt_tensor_elems(dx) == n * c);
+    if (n == 0)
+        return DT_OK;
+    DT_TRY(dt_cuda_scratch(&scratch, device, stripes * (size_t)c * sizeof(float), err));
+    DT_CUDA_DISPATCH(x->dtype, "rmsnorm", err, {
+        bool aligned = dt_cuda_aligned<T>(x->data, c) && dt_cuda_aligned<T>(dy->data, c) &&
+                       dt_cuda_aligned<T>(w->data, c) && dt_cuda_aligned<T>(dx->data, c);
+
+        DT_CUDA_LAUNCH((rms_backward_columns<T>), dim3(column_blocks, stripes), DT_CUDA_BLOCK, 0,
+                       state->stream, (float *)scratch, (const T *)dy->data, (const T *)x->data, r,
+                       n, c);
+        DT_CUDA_LAUNCH((rms_backward_input<T>), (unsigned)dt_cuda_ceil(n, WARPS), WARPS * 32, 0,
+                       state->stream, (T *)dx->data, (const T *)dy->data, (const T *)x->data, r,
+                       (const T *)w->data, n, c, aligned);
+    });
+    DT_TRY(dt_cuda_launched("rmsnorm", err));
+    DT_TRY(dt_columns_add(state, (float *)dw->data, NULL, (const float *)scratch, stripes, c,
+                          "rmsnorm", err));
+out:
+    return st;
+}

@@ -1,0 +1,72 @@
+/* init: what `dtrun init` does: it finds data files and their kind, and writes a recipe for them. */
+#ifndef DT_RUNNER_INIT_INIT_H
+#define DT_RUNNER_INIT_INIT_H
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "recipes/fields/recipe.h"
+#include "runner/launch/fit.h"
+
+/* look: finds data files and detects their kind from a sample of each.
+ *
+ * Kinds      .npy, and .csv whose lines are numbers: rows. .bin: token ids. .jsonl, .json: documents, one JSON
+ *            object a line. Other .csv: documents, one a record. Other files: text, if they are UTF-8
+ * Folders    their files with a known extension, except README, LICENSE, tokenizer, config and CHANGES; no
+ *            subfolders. Default: the current folder
+ * Validation files with val, valid, validation, dev or eval as a word of their name (words end at - _ . and space)
+ * Read       the first SAMPLE_BYTES of a file, and its size; rows of up to 64 MB completely
+ * Errors     DT_ERR_USAGE with the file: missing, unreadable, empty, not text, or of mixed kinds
+ */
+
+typedef enum dt_look_kind {
+    DT_LOOK_TEXT,
+    DT_LOOK_JSONL,
+    DT_LOOK_RECORDS, /* .csv with a column of texts */
+    DT_LOOK_ROWS,
+    DT_LOOK_IDS
+} dt_look_kind;
+
+typedef struct dt_look {
+    dt_look_kind kind;
+    dt_string_list train, validation; /* paths as given; files of a folder start with its path */
+    int64_t train_bytes;
+    const char *field;        /* of documents: the key or column of the text */
+    const char *tokenizer;    /* tokenizer.json among the files of a folder, or NULL */
+    int64_t columns, classes; /* of rows; classes 0: the last column is a value, not a class */
+} dt_look;
+
+dt_status dt_look_at(dt_look *out, char *const *paths, int count, dt_arena *arena, dt_error *err);
+
+/* Returns "text", "JSON lines", ... */
+const char *dt_look_kind_name(dt_look_kind kind);
+
+/* --- look.c */
+/* The kind of one file, from its first bytes. */
+typedef struct dt_sample {
+    dt_look_kind kind;
+    int64_t bytes; /* of the file */
+    const char *field;
+    int64_t columns, classes;
+} dt_sample;
+
+/* recipe: writes the recipe of `dtrun init`, with a model sized for the data and the machine.
+ *
+ * Model    the largest of `sizes` (recipe.c) for which there are enough tokens, that fits the memory predicted by
+ *          recipes/cost/memory.h, and that on CPUs trains within about an hour
+ * Length   several passes over the data, within limits that depend on the size
+ * Checked  the recipe is read and checked as by `dtrun validate`, which also gives the facts, memory and time in its
+ *          comments
+ */
+
+typedef struct dt_init_wish {
+    const dt_look *look;
+    const char *tokenizer; /* a file or folder; NULL: none needed */
+    const char *nodes;     /* as in a recipe: "a,b"; NULL: this machine */
+    const char *gpus_as;   /* value of --gpus-as; NULL: the devices of this machine */
+    const char *path;      /* of the recipe, for messages */
+} dt_init_wish;
+
+/* Appends the recipe. DT_ERR_USAGE, or DT_ERR_RECIPE if the data do not fit any recipe. */
+dt_status dt_init_recipe(dt_strbuf *out, const dt_init_wish *wish, dt_arena *arena, dt_error *err);
+
+#endif

@@ -1,0 +1,385 @@
+/* nodes: reads the option --nodes, assigns GPUs to the ranks, makes plans of Slurm jobs, probes the nodes
+ * of a recipe and judges the results. */
+#include "runner/launch/nodes.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/resources.h"
+#include "base/strbuf.h"
+#include "recipes/fields/nodes.h"
+#include "runner/cli/report.h"
+#include "runner/node_setup/node_setup.h"
+#include "runner/node_setup/workdir/workdir.h"
+#include "runner/slurm/slurm.h"
+
+void dt_nodes_option(const char **out, const char *text, dt_arena *arena)
+{
+    dt_strbuf list;
+    bool several = false;
+    int depth = 0;
+
+    *out = text;
+    if (text == NULL || text[0] == '[')
+        return;
+    dt_strbuf_init(&list);
+    dt_strbuf_add_str(&list, "[\"");
+    for (; *text != '\0'; text++) {
+        depth += (*text == '[') - (*text == ']');
+        several = several || (*text == ',' && depth == 0);
+        if (*text == ',' && depth == 0)
+            dt_strbuf_add_str(&list, "\", \"");
+        else
+            dt_strbuf_add_char(&list, *text);
+    }
+    dt_strbuf_add_str(&list, "\"]");
+    if (several)
+        *out = dt_arena_strdup(arena, list.data);
+    dt_strbuf_release(&list);
+}
+
+/* True for the device file of a GPU: "nvidia0". */
+static bool is_gpu(const char *name)
+{
+    static const char kind[] = "nvidia";
+    const char *digits = name + sizeof(kind) - 1;
+
+    return strncmp(name, kind, sizeof(kind) - 1) == 0 && isdigit((unsigned char)*digits) &&
+           digits[strspn(digits, "0123456789")] == '\0';
+}
+
+static int64_t count_words(const char *list)
+{
+    int64_t words = 0;
+
+    for (const char *at = list; *at != '\0'; at += strcspn(at, ",")) {
+        at += *at == ',';
+        words += *at != '\0' && *at != ',' && *at != '-'; /* CUDA ignores everything from "-1" on */
+    }
+    return words;
+}
+
+int64_t dt_placement_gpus_here(void)
+{
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    DIR *folder = opendir("/dev");
+    int64_t gpus = 0;
+
+    if (folder == NULL)
+        return 0;
+    for (struct dirent *entry; (entry = readdir(folder)) != NULL;)
+        gpus += is_gpu(entry->d_name);
+    closedir(folder);
+    if (visible != NULL && count_words(visible) < gpus)
+        gpus = count_words(visible);
+    return gpus;
+}
+
+static int64_t found_on(const dt_plan *plan, const dt_probe_report *report, int64_t node)
+{
+    const json_t *facts = report != NULL ? report->probes[node].facts : NULL;
+
+    if (dt_node_is_here(plan->node_names[node]))
+        return dt_placement_gpus_here();
+    return facts != NULL ? (int64_t)json_array_size(json_object_get(facts, "devices")) : -1;
+}
+
+/* *out: the number of ranks is final, because no node uses all GPUs that it has yet to report. A
+ * plan for Slurm's nodes does not depend on their reports. */
+static dt_status is_known(bool *out, const dt_plan *plan, const int64_t *found, dt_arena *arena,
+                          dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    *out = true;
+    if (dt_node_is_slurm(plan->recipe.nodes.items[0]))
+        return DT_OK;
+    for (int64_t node = 0; node < plan->node_count && *out; node++) {
+        bool open = false;
+
+        if (found[node] < 0)
+            DT_TRY(dt_plan_devices_open(&open, plan, node, arena, err));
+        *out = !open;
+    }
+out:
+    return st;
+}
+
+dt_status dt_placement_assign(dt_plan *plan, const dt_probe_report *report, dt_arena *arena,
+                              dt_error *err)
+{
+    int64_t *found = dt_arena_alloc_array(arena, (size_t)plan->node_count, sizeof(*found));
+    dt_status st = DT_OK;
+    bool known;
+
+    for (int64_t node = 0; node < plan->node_count; node++)
+        found[node] = found_on(plan, report, node);
+    DT_TRY(dt_plan_use_devices(plan, found, arena, err));
+    DT_TRY(is_known(&known, plan, found, arena, err));
+    if (known)
+        DT_TRY(dt_plan_check_groups(plan, err));
+    st = dt_plan_divide_batch(plan, known ? err : NULL);
+    if (!known && st == DT_ERR_RECIPE)
+        st = DT_OK; /* checked once the nodes have reported their GPUs */
+out:
+    return st;
+}
+
+dt_status dt_placement_imagine(dt_plan *plan, int64_t gpus, dt_arena *arena, dt_error *err)
+{
+    int64_t *found = dt_arena_alloc_array(arena, (size_t)plan->node_count, sizeof(*found));
+    dt_status st = DT_OK;
+
+    for (int64_t node = 0; node < plan->node_count; node++)
+        found[node] = gpus;
+    DT_TRY(dt_plan_use_devices(plan, found, arena, err));
+    DT_TRY(dt_plan_check_groups(plan, err));
+    DT_TRY(dt_plan_divide_batch(plan, err));
+out:
+    return st;
+}
+
+/* The recipe's node item, and the items that it expands to. */
+typedef struct expansion {
+    dt_node_spec spec;
+    const char **items; /* [count] "slurm:12/gpu-a ranks=2" */
+    int64_t *cores;     /* [count] */
+    int64_t count;
+    int64_t gpus; /* per node; -1: not given */
+} expansion;
+
+static void make_room(expansion *out, int64_t count, dt_arena *arena)
+{
+    out->count = count;
+    out->items = dt_arena_alloc_array(arena, (size_t)count, sizeof(out->items[0]));
+    out->cores = dt_arena_alloc_array(arena, (size_t)count, sizeof(out->cores[0]));
+}
+
+/* Adds a node. ranks: of the recipe if given, else of Slurm; 0: not given. */
+static void add_item(expansion *out, int64_t i, const char *name, int64_t ranks, dt_arena *arena)
+{
+    dt_strbuf text;
+
+    if (out->spec.ranks > 0)
+        ranks = out->spec.ranks;
+    dt_strbuf_init(&text);
+    dt_strbuf_add_str(&text, name);
+    if (ranks > 0)
+        dt_strbuf_add_fmt(&text, " ranks=%lld", (long long)ranks);
+    out->items[i] = dt_arena_strdup(arena, text.data);
+    dt_strbuf_release(&text);
+}
+
+static dt_status expand_inside(expansion *out, const dt_recipe *recipe, dt_arena *arena,
+                               dt_error *err)
+{
+    int64_t wanted = dt_node_slurm_count(out->spec.destination);
+    dt_slurm_allocation job;
+    dt_status st;
+
+    DT_TRY(dt_slurm_allocation_read(&job, arena, err));
+    if (wanted > job.count)
+        DT_THROW(err, DT_ERR_RECIPE,
+                 "the recipe asks for %lld nodes, but Slurm job %lld has %lld: use 'nodes: slurm' "
+                 "to take all nodes of the job",
+                 (long long)wanted, (long long)job.job, (long long)job.count);
+    make_room(out, wanted > 0 ? wanted : job.count, arena);
+    for (int64_t i = 0; i < out->count; i++) {
+        const char *name =
+            dt_arena_printf(arena, "slurm:%lld/%s", (long long)job.job, job.hosts[i]);
+
+        out->cores[i] = job.cpus[i];
+        add_item(out, i, name, recipe->ranks == 1 ? job.tasks[i] : 0, arena);
+    }
+    out->gpus = job.gpus;
+out:
+    return st;
+}
+
+static dt_status expand_promise(expansion *out, dt_arena *arena, dt_error *err)
+{
+    int64_t count = dt_node_slurm_count(out->spec.destination);
+
+    if (count == 0)
+        return DT_FAIL(
+            err, DT_ERR_RECIPE,
+            "'nodes: slurm' takes the nodes of a Slurm job, and dtrun does not run in one: start "
+            "dtrun with salloc or sbatch, or give a number as in 'nodes: slurm:4' to submit a job");
+    make_room(out, count, arena);
+    for (int64_t i = 0; i < count; i++) {
+        const char *name =
+            dt_arena_printf(arena, "slurm:%lld#%lld", (long long)count, (long long)i + 1);
+
+        out->cores[i] = 1;
+        add_item(out, i, name, 0, arena);
+    }
+    return DT_OK;
+}
+
+dt_status dt_slurm_plan(dt_plan *out, const dt_recipe *recipe, dt_arena *arena, dt_error *err)
+{
+    dt_recipe expanded = *recipe;
+    expansion nodes = {.gpus = -1};
+    dt_status st;
+
+    DT_TRY(dt_node_spec_parse(&nodes.spec, recipe->nodes.items[0], arena, err));
+    if (!dt_node_is_slurm(nodes.spec.destination))
+        return dt_plan_make(out, recipe, dt_resources_cores(), arena, err);
+    if (dt_slurm_is_inside())
+        DT_TRY(expand_inside(&nodes, recipe, arena, err));
+    else
+        DT_TRY(expand_promise(&nodes, arena, err));
+    if (recipe->strategy.kind == DT_STRATEGY_DP && nodes.count > 1)
+        DT_THROW(err, DT_ERR_RECIPE,
+                 "'strategy' is 'dp', which trains on one node, but the Slurm job has %lld: use "
+                 "'ddp' or 'nodes: slurm:1'",
+                 (long long)nodes.count);
+    expanded.nodes = (dt_string_list){.items = nodes.items, .count = nodes.count};
+    DT_TRY(dt_plan_make_on(out, &expanded, nodes.cores, arena, err));
+    if (nodes.spec.gpus >= 0)
+        out->recipe.gpus = nodes.spec.gpus;
+    else if (recipe->gpus < 0 && nodes.gpus >= 0)
+        out->recipe.gpus = nodes.gpus;
+    out->recipe.nodes = recipe->nodes; /* a resumed run may be in another job */
+out:
+    return st;
+}
+
+/* True if a job must still be submitted for its nodes. */
+static bool slurm_is_promised(const dt_plan *plan)
+{
+    int64_t count, index;
+
+    return dt_slurm_name_is_place(plan->node_names[0], &count, &index);
+}
+
+/* Checks whether Slurm would accept that job, without submitting it. */
+static dt_status slurm_try(const dt_plan *plan, dt_arena *arena, dt_error *err)
+{
+    json_t *json = dt_plan_to_json(plan);
+    dt_status st = dt_nodes_slurm_try(json, plan->node_count, arena, err);
+
+    json_decref(json);
+    return st;
+}
+
+/* Parameters and two moments, fp32. A save needs space before an older checkpoint is removed. */
+enum { CHECKPOINT_BYTES_PER_PARAMETER = 12 };
+
+dt_status dt_nodes_probe(dt_probe_report *out, const dt_preflight *flight, bool outlive,
+                         dt_arena *arena, dt_error *err)
+{
+    const dt_plan *plan = &flight->plan;
+    int64_t *devices = dt_arena_alloc_array(arena, (size_t)plan->node_count, sizeof(devices[0]));
+    int64_t *ranks = dt_arena_alloc_array(arena, (size_t)plan->node_count, sizeof(ranks[0]));
+    dt_probe_wish wish = {
+        .nodes = plan->node_names,
+        .count = plan->node_count,
+        .devices = devices,
+        .ranks = ranks,
+        .rank_bytes = flight->memory.total_bytes,
+        .interface = plan->recipe.network.interface,
+        .disk_bytes = flight->memory.parameter_count * CHECKPOINT_BYTES_PER_PARAMETER,
+        .meet = true,
+        .outlive = outlive,
+        .renew = outlive, /* doctor: test a new connection */
+    };
+    dt_status st = DT_OK;
+    char *mark = NULL;
+
+    if (slurm_is_promised(plan))
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED,
+                       "Slurm has not allocated the %lld nodes yet: run 'salloc --nodes=%lld', "
+                       "then 'dtrun doctor' inside it",
+                       (long long)plan->node_count, (long long)plan->node_count);
+    if (dt_launch_workdir_is_sent(&plan->recipe))
+        dt_workdir_mark(&mark, plan->recipe.workdir.folder);
+    wish.seen = mark;
+    for (int64_t r = 0; r < plan->world_size; r++)
+        if (strncmp(plan->ranks[r].device, "cuda", 4) == 0)
+            devices[plan->ranks[r].node] += plan->ranks[r].replicas;
+        else
+            ranks[plan->ranks[r].node]++;
+    for (int64_t i = 0; i < plan->node_count; i++) {
+        bool open;
+
+        DT_TRY(dt_plan_devices_open(&open, plan, i, arena, err));
+        if (open && !dt_node_is_here(plan->node_names[i])) /* known for this machine */
+            devices[i] = DT_PROBE_ALL;
+    }
+    DT_TRY(dt_probe_all(out, &wish, arena, err));
+out:
+    dt_workdir_unmark(mark);
+    return st;
+}
+
+static bool is_all_here(const dt_plan *plan)
+{
+    for (int64_t i = 0; i < plan->node_count; i++)
+        if (!dt_node_is_here(plan->node_names[i]))
+            return false;
+    return true;
+}
+
+/* Recomputes threads with each node's own cores: the plan assumed this machine's. */
+static void divide_cores(dt_plan *plan, const dt_probe_report *report)
+{
+    for (int64_t i = 0; i < report->count && plan->recipe.threads == 0; i++) {
+        const json_t *cores = json_object_get(report->probes[i].facts, "cores");
+        int64_t wanted = 0;
+
+        if (dt_node_is_here(report->probes[i].node) || !json_is_integer(cores))
+            continue;
+        for (int64_t r = 0; r < plan->world_size; r++)
+            wanted += plan->ranks[r].node == i ? plan->ranks[r].replicas : 0;
+        for (int64_t r = 0; r < plan->world_size; r++)
+            if (plan->ranks[r].node == i) {
+                int64_t share = json_integer_value(cores) / wanted;
+
+                plan->ranks[r].threads = share > 1 ? share : 1;
+            }
+    }
+}
+
+dt_status dt_nodes_check(dt_preflight *flight, const char *recipe, const dt_call *call,
+                         dt_error *err)
+{
+    dt_probe_report report = {0};
+    dt_status st = DT_OK;
+
+    if (is_all_here(&flight->plan))
+        return dt_launch_workdir_take(flight, NULL, call, err);
+    if (slurm_is_promised(&flight->plan)) {
+        DT_TRY(slurm_try(&flight->plan, call->arena, err));
+        return dt_launch_workdir_take(flight, NULL, call, err);
+    }
+    DT_TRY(dt_nodes_probe(&report, flight, false, call->arena, err));
+    for (int64_t i = 0; i < report.fault_count; i++) {
+        const dt_probe_fault *fault = &report.faults[i];
+
+        if (!fault->fatal) {
+            dt_report_note(call, "%s", fault->text);
+            continue;
+        }
+        if (st == DT_OK) /* nothing has run, so it is not a peer's failure */
+            st = fault->status == DT_ERR_PEER ? DT_ERR_IO : fault->status;
+        if (report.fatal_count > 1)
+            DT_FAIL(err, st, "%s (and %lld more: 'dtrun doctor %s' shows all)", fault->text,
+                    (long long)report.fatal_count - 1, recipe);
+        else
+            DT_FAIL(err, st, "%s", fault->text);
+    }
+    if (st == DT_OK)
+        DT_TRY(dt_placement_assign(&flight->plan, &report, call->arena, err));
+    if (st == DT_OK && !dt_node_is_slurm(flight->plan.recipe.nodes.items[0]))
+        divide_cores(&flight->plan, &report);
+    if (st == DT_OK)
+        DT_TRY(dt_launch_workdir_take(flight, &report, call, err));
+    if (st == DT_OK)
+        flight->tokens_per_step = dt_preflight_items(flight);
+out:
+    dt_probe_release(&report);
+    return st;
+}
