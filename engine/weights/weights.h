@@ -2,7 +2,7 @@
  * checkpoint as a folder that Hugging Face transformers can load.
  *
  * Files      recipes/foreign/weights.h finds them; recipes/architecture/published.h has the names and layouts of
- *            Hugging Face models, bin_published.c next to it those of .bin files. F32, BF16
+ *            Hugging Face models, weights_bin.c next to it those of .bin files. F32, BF16
  *            and F16 are converted to fp32
  * Reading    each rank reads the slices that it holds, by pread; transposed matrices are transposed
  *            and permuted rows reordered while reading. Optimizer moments stay zero

@@ -119,7 +119,7 @@ typedef enum dt_stop_signal {
     DT_STOP_QUIT
 } dt_stop_signal;
 
-/* How a sweep selects its points (sweep.h). */
+/* How a sweep selects its points (recipes/read/reader.h). */
 typedef enum dt_search_kind { DT_SEARCH_GRID, DT_SEARCH_ZIP, DT_SEARCH_RANDOM } dt_search_kind;
 
 typedef struct dt_recipe {

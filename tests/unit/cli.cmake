@@ -21,7 +21,7 @@ dt_test(NAME view_log_tail LABEL unit LIBS dt_supervisor dt_store_support
 dt_test(NAME view_node_lines LABEL unit LIBS dt_supervisor dt_store_support dt_term m
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_view_node_lines.c ${PROJECT_SOURCE_DIR}/runner/view/runs/progress.c
    )
-dt_test(NAME sweep_room LABEL unit
+dt_test(NAME sweep_room LABEL unit LIBS m
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_sweep_room.c ${PROJECT_SOURCE_DIR}/runner/sweep/rules.c)
 dt_test(NAME sweep_halving LABEL unit LIBS m
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_sweep_halving.c ${PROJECT_SOURCE_DIR}/runner/sweep/rules.c)

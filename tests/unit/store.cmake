@@ -16,4 +16,4 @@ dt_test(NAME export_mlflow_body LABEL unit
   LIBS dt_store dt_json m)
 dt_test(NAME export_mlflow_patience LABEL unit
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_export_mlflow_patience.c ${PROJECT_SOURCE_DIR}/runner/export/mlflow_protocol.c
-  LIBS dt_base)
+  LIBS dt_store dt_json m)
