@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Makes runs/NAME.tar.xz: small runs of a release as it left them, with its output about them.
 #
-#   tests/museum/make.sh NAME      a line of `versions`; builds that commit first, in $MUSEUM_BUILDS
+#   tests/museum/make.sh NAME            a line of `versions`; builds that commit first, in $MUSEUM_BUILDS
+#   tests/museum/make.sh NAME --build    only builds it (upgrade.sh)
 #
 # Each of {plain, epochs, fsdp} exists finished, and stopped before its end. plain also exists crashed: all its
 # processes were killed at once, so that its history still shows it as running. All are in /tmp/dtrun-museum, which
@@ -14,12 +15,6 @@ root=/tmp/dtrun-museum
 name=${1:?a name of tests/museum/versions}
 commit=$(awk -v name="$name" '$1 == name { print $2 }' "$here/versions")
 [ -n "$commit" ] || { echo "'$name' is not in $here/versions" >&2; exit 2; }
-mkdir "$root" || { echo "somebody else makes runs there: remove it if not" >&2; exit 1; }
-trap 'end_all; rm -rf "$root"' EXIT
-
-processes() { grep -lzsxF "XDG_STATE_HOME=$root/state" /proc/[0-9]*/environ | tr -dc '0-9\n'; }
-end_all() { for pid in $(processes); do kill -9 "$pid" 2>/dev/null || true; done; }
-
 # --- the build
 source=$builds/$name
 if [ ! -x "$source/build/release/bin/dtrun" ]; then
@@ -29,6 +24,14 @@ if [ ! -x "$source/build/release/bin/dtrun" ]; then
     (cd "$source" && cmake --preset release -DDT_CUDA=OFF && nice cmake --build --preset release -j2) >"$source.log" 2>&1 ||
         { tail "$source.log"; exit 1; }
 fi
+[ "${2:-}" != --build ] || exit 0
+
+# --- the folder of the runs
+mkdir "$root" || { echo "somebody else makes runs there: remove it if not" >&2; exit 1; }
+trap 'end_all; rm -rf "$root"' EXIT
+
+processes() { grep -lzsxF "XDG_STATE_HOME=$root/state" /proc/[0-9]*/environ | tr -dc '0-9\n'; }
+end_all() { for pid in $(processes); do kill -9 "$pid" 2>/dev/null || true; done; }
 mkdir "$root/bin" "$root/home"
 cp "$source"/build/release/bin/dtrun{,-agent,-engine,-reach} "$root/bin/"
 
