@@ -61,9 +61,8 @@ const dt_field dt_fields[] = {
      AT(task),
      .choices = tasks,
      .fallback = "train",
-     .help = "what the ranks do; generate and score process the lines of a file with a "
-             "checkpoint of another run, as 'dtrun generate' and 'dtrun score' do; command, "
-             "which 'command' implies, runs another program"},
+     .help = "what the ranks do: train; generate or score lines of a file with another run's "
+             "checkpoint; or run another program, which 'command' implies"},
 
     {.path = "nodes",
      .type = DT_FIELD_STRINGS,
@@ -130,8 +129,8 @@ const dt_field dt_fields[] = {
      .type = DT_FIELD_BOOL,
      AT(tensor.across_nodes),
      .fallback = "false",
-     .help = "ranks that divide layers may be on several nodes, between which every sum within a "
-             "layer is then sent; size divides the ranks of all nodes"},
+     .help = "ranks that divide layers may be on several nodes, which then exchange every "
+             "sum within a layer; size then divides the ranks of all nodes"},
     {.path = "network.interface",
      .type = DT_FIELD_STRING,
      AT(network.interface),
@@ -187,8 +186,8 @@ const dt_field dt_fields[] = {
      AT(strategy.within),
      .choices = withins,
      .fallback = "run",
-     .help = "fsdp: the ranks among which it is divided; run: all; node: those of a node, so that "
-             "each node has a copy and weights are gathered within it (hybrid sharding)"},
+     .help = "fsdp: group of ranks that shares one copy; run: all ranks; node: those of a "
+             "node, so that each node has a copy (hybrid sharding)"},
     {.path = "strategy.reshard_after_forward",
      .type = DT_FIELD_BOOL,
      AT(strategy.reshard_after_forward),
@@ -595,8 +594,8 @@ const dt_field dt_fields[] = {
      .low = 0,
      .high = 86400,
      .fallback = "30",
-     .help = "a rank hangs without progress for five times the usual step time, at least this "
-             "long; a command without processor time and output; 0: off, as for commands by default"},
+     .help = "shortest time without progress after which a rank counts as hanging; for a "
+             "command, without processor time and output; 0: off, the default for commands"},
 
     {.path = "search.kind",
      .type = DT_FIELD_CHOICE,

@@ -11,7 +11,7 @@ SUM = re.compile(rb',"sum":"[0-9a-f]{8}"}$')
 
 
 def checksum(text):
-    """The checksum of runner/agent/scan.c."""
+    """The checksum of runner/channel/protocol.c."""
     value = 2166136261
     for byte in text:
         value = (value ^ byte) * 16777619 % 2**32
