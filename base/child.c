@@ -226,8 +226,10 @@ dt_status dt_child_start(dt_child *child, const dt_child_spec *spec, dt_error *e
     if (child->pid > 0)
         why = dt_startup_wait_for_exec(ends[0]);
     close(ends[0]);
-    if (why == 0)
+    if (why == 0) {
+        child->group = spec->foreground ? 0 : child->pid;
         return DT_OK;
+    }
     if (child->pid > 0)
         (void)waitpid(child->pid, NULL, 0); /* it exits after its message */
     free_slot(child);
@@ -274,9 +276,12 @@ void dt_child_end(dt_child *child)
 {
     int code;
 
+    if (child->group > 0 && !child->alone)
+        (void)kill(-child->group, SIGKILL);
+    child->group = 0;
     if (child->pid <= 0)
         return;
-    (void)kill(child->alone ? child->pid : -child->pid, SIGKILL);
+    (void)kill(child->pid, SIGKILL);
     (void)dt_child_wait(child, &code, DT_CHILD_END_SECONDS);
     free_slot(child);
     child->pid = 0;

@@ -49,8 +49,8 @@ typedef struct dt_child_call {
     const char *missing;
 } dt_child_call;
 
-/* Runs a program. *exit_code is its exit code, or 128 plus the signal that ended it. Output that others still write
- * after the program's end is not waited for. DT_ERR_TIMEOUT: the time limit. */
+/* Runs a program, and ends what it has left in its group. *exit_code is its exit code, or 128 plus the signal that ended
+ * it. Output that others still write after the program's end is not waited for. DT_ERR_TIMEOUT: the time limit. */
 dt_status dt_child_run(int *exit_code, const dt_child_call *call, dt_error *err);
 
 /* --- one program that the caller attends to */
@@ -73,6 +73,7 @@ typedef struct dt_child_spec {
 
 typedef struct dt_child {
     pid_t pid;     /* 0: not started, or its end was noted */
+    pid_t group;   /* its process group; 0: that of this process, or not started */
     int slot;      /* of the signals that are passed on; -1: none */
     bool alone;    /* only the program itself is ended, not its group */
     bool is_found; /* false after a failed start: argv[0] does not exist */
@@ -87,7 +88,8 @@ bool dt_child_has_ended(dt_child *child, int *code);
 /* Waits for the end up to `seconds`; false: it still runs. *code as above. */
 bool dt_child_wait(dt_child *child, int *code, double seconds);
 
-/* Kills the group and waits for the program, at most DT_CHILD_END_SECONDS. Does nothing if it has ended. */
+/* Kills the group and waits for the program, at most DT_CHILD_END_SECONDS. If the program has ended before, it still
+ * kills what is left of the group: ssh leaves the children of its ProxyCommand. Call it soon after that end, and once. */
 void dt_child_end(dt_child *child);
 
 /* From now on dt_child_end spares the program's group: something in it serves other processes, as the ProxyCommand of

@@ -319,7 +319,8 @@ static dt_status start_apart(const char *const *argv, const char *log, dt_error 
     if (code != 0)
         DT_THROW(err, DT_ERR_IO, "'%s' %s", argv[0], dt_exit_words(end, code));
 out:
-    dt_child_end(&child);
+    if (st != DT_OK) /* else the step is still in the group, for a moment */
+        dt_child_end(&child);
     close(fd);
     return st;
 }

@@ -2,7 +2,8 @@
  *
  * It needs the folder of the run, which says where its agents are, or the name of a node, whose process table
  * shows which runs have processes there. Each agent is asked by one command over the transport (agent/direct.c),
- * and verifies that nothing is left before it answers.
+ * and verifies that nothing is left before it answers. `dtrun stop` without history (of one run, of several, of a
+ * node), the end of what a run has left, and the checks of launch and doctor all ask through dt_direct_ask.
  *
  * Ownership  strings live in the arena
  */
@@ -21,32 +22,41 @@ typedef enum dt_direct_how {
     DT_DIRECT_GRACE, /* with the grace period, as `dtrun stop` */
     /* kills the ranks; an agent stays if a supervisor uses it or its journal is not written */
     DT_DIRECT_NOW,
-    DT_DIRECT_ALL, /* kills agents too, and loses what they could not write */
+    DT_DIRECT_ALL,  /* kills agents too, and loses what they could not write */
+    DT_DIRECT_LIST, /* ends nothing */
 } dt_direct_how;
 
-typedef struct dt_direct_seen {
-    int64_t asked; /* nodes that were asked */
-    int64_t stays; /* DT_DIRECT_GRACE: agents that still run, without a rank */
-} dt_direct_seen;
+/* One question to a node, and its answer. */
+typedef struct dt_direct_place {
+    const char *node;
+    const char *
+        agent; /* path there; NULL: this dtrun's, which is copied there if it is missing. Is set then */
+    const char
+        *folder; /* what is ended: what belongs to this folder there; NULL with DT_DIRECT_LIST */
+    double grace_seconds; /* of the recipe, with DT_DIRECT_GRACE; negative: the plan there has it */
+    const char *doubt;    /* a problem that stays even if the node did its part; NULL: none */
+    const char *problem;  /* why the node did not do it, or could not verify it; NULL: it did */
+    bool stays;      /* the agent itself still runs, without a rank (only with DT_DIRECT_GRACE) */
+    json_t *running; /* DT_DIRECT_LIST: [{run, attempt, folder, pids}], new reference; else NULL */
+} dt_direct_place;
 
-/* Ends what the run has on the nodes that its folder names; appends to `left` the nodes where
- * that could not be verified, and why. */
-dt_status dt_direct_stop(dt_direct_seen *seen, dt_strbuf *left, const char *run, dt_direct_how how,
-                         dt_arena *arena, dt_error *err);
+/* Asks all places at once, each with a time limit, and verifies that nothing is left there. A node whose new commands
+ * hang keeps no other waiting. teller: begins the lines that name the nodes that are waited for, for example "dtrun
+ * stop"; NULL: none. Ctrl-C ends the wait, if it is caught (cli/interrupt.h). */
+void dt_direct_ask(dt_direct_place *places, int64_t count, dt_direct_how how, const char *teller,
+                   dt_arena *arena);
 
-/* Returns the path of this dtrun's agent on the node; copies it there if it is missing. */
-dt_status dt_direct_agent(const char **agent, const char *node, dt_arena *arena, dt_error *err);
-/* Returns what runs on the node: [{run, attempt, folder, pids}], as from `dtrun-agent running`.
- * New reference. */
-dt_status dt_direct_running(json_t **runs, const char *agent, const char *node, dt_arena *arena,
-                            dt_error *err);
+/* Lists the places that the folder of the run names; where it names none, this machine with the folder itself. *named:
+ * how many it names. */
+dt_status dt_direct_places(dt_direct_place **places, int64_t *count, int64_t *named,
+                           const char *run, dt_arena *arena, dt_error *err);
+
+/* Appends "NODE: PROBLEM; ..." for the places with a problem, each text once. */
+void dt_direct_add_left(dt_strbuf *left, const dt_direct_place *places, int64_t count);
+
 /* Picks the run in `runs` whose id is `ref`, or whose id alone begins with it. *run is borrowed
  * from `runs`; NULL if there is none. DT_ERR_USAGE if `ref` is empty, or begins several ids,
  * which the message lists. */
 dt_status dt_direct_pick(const char **run, const json_t *runs, const char *ref, dt_error *err);
-/* Ends what belongs to the folder on the node; *problem: why that failed, or NULL. *stays: the
- * agent itself still runs (known unless `now`). */
-dt_status dt_direct_end(const char **problem, const char *agent, const char *node,
-                        const char *folder, bool now, bool *stays, dt_arena *arena, dt_error *err);
 
 #endif

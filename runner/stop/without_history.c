@@ -13,38 +13,47 @@
 
 /* on_node: lists or ends what runs on one node, whichever history it belongs to. */
 
+#define TELLER "dtrun stop"
+
 static void say_running(dt_strbuf *text, const json_t *entry, const char *what)
 {
     dt_strbuf_add_fmt(text, "%s attempt %s: %s\n", json_string_value(json_object_get(entry, "run")),
                       json_string_value(json_object_get(entry, "attempt")), what);
 }
 
-dt_status dt_stop_on_node(const char *node, const char *ref, dt_call *call, dt_error *err)
+/* Picks the entries of `runs` that are meant: all without `wanted`. Each gets a place whose folder it names. */
+static int64_t choose(dt_direct_place *places, json_t *chosen, const json_t *runs,
+                      const char *wanted, const dt_direct_place *node)
 {
-    bool now = dt_arguments_flag(call->args, "now");
-    bool list = ref == NULL && !dt_arguments_flag(call->args, "all");
-    json_t *runs = NULL, *entry, *told = json_array();
+    int64_t count = 0;
+    json_t *entry;
+    size_t i;
+
+    json_array_foreach((json_t *)runs, i, entry) {
+        const char *folder = json_string_value(json_object_get(entry, "folder"));
+        const char *run = json_string_value(json_object_get(entry, "run"));
+
+        if (folder == NULL || run == NULL || (wanted != NULL && strcmp(run, wanted) != 0))
+            continue;
+        json_array_append(chosen, entry);
+        places[count++] = (dt_direct_place){
+            .node = node->node, .agent = node->agent, .folder = folder, .grace_seconds = -1};
+    }
+    return count;
+}
+
+static dt_status print(json_t *chosen, const dt_direct_place *places, bool list, const char *node,
+                       const char *ref, dt_call *call, dt_error *err)
+{
     dt_status st = DT_OK;
-    const char *agent, *wanted = NULL;
+    json_t *entry;
     dt_strbuf text;
     size_t i;
 
     dt_strbuf_init(&text);
-    DT_TRY(dt_direct_agent(&agent, node, call->arena, err));
-    DT_TRY(dt_direct_running(&runs, agent, node, call->arena, err));
-    if (ref != NULL)
-        DT_TRY(dt_direct_pick(&wanted, runs, ref, err));
-    json_array_foreach(runs, i, entry) {
-        const char *folder = json_string_value(json_object_get(entry, "folder"));
-        const char *problem = NULL;
-        bool stays;
-        const char *run = json_string_value(json_object_get(entry, "run"));
+    json_array_foreach(chosen, i, entry) {
+        const char *problem = places[i].problem;
 
-        if (folder == NULL || run == NULL ||
-            (ref != NULL && (wanted == NULL || strcmp(run, wanted) != 0)))
-            continue;
-        if (!list)
-            DT_TRY(dt_direct_end(&problem, agent, node, folder, now, &stays, call->arena, err));
         if (problem != NULL)
             call->exit_code = DT_EXIT_LEFT;
         say_running(&text, entry,
@@ -52,26 +61,50 @@ dt_status dt_stop_on_node(const char *node, const char *ref, dt_call *call, dt_e
                     : problem != NULL ? problem
                                       : "nothing of it is left");
         json_object_set_new(entry, "stopped", json_boolean(!list && problem == NULL));
-        json_array_append(told, entry);
     }
     if (call->json) {
         json_t *object = dt_report_object();
 
         json_object_set_new(object, "node", dt_json_text(node));
-        json_object_set(object, "runs", told);
+        json_object_set(object, "runs", chosen);
         DT_TRY(dt_report_json(object, err));
         goto out;
     }
-    if (json_array_size(told) == 0)
+    if (json_array_size(chosen) == 0)
         dt_strbuf_add_fmt(&text, "nothing of %s runs on %s\n", ref != NULL ? ref : "dtrun", node);
     else if (list)
         dt_strbuf_add_fmt(&text, "'dtrun stop --node %s RUN' stops one, '--all' all of them\n",
                           node);
     DT_TRY(dt_report_text(&text, err));
 out:
-    json_decref(runs);
-    json_decref(told);
     dt_strbuf_release(&text);
+    return st;
+}
+
+dt_status dt_stop_on_node(const char *node, const char *ref, dt_call *call, dt_error *err)
+{
+    bool now = dt_arguments_flag(call->args, "now");
+    bool list = ref == NULL && !dt_arguments_flag(call->args, "all");
+    dt_direct_place there = {.node = node}, *places;
+    json_t *chosen = json_array();
+    const char *wanted = NULL;
+    dt_status st = DT_OK;
+    int64_t count = 0;
+
+    dt_direct_ask(&there, 1, DT_DIRECT_LIST, TELLER, call->arena);
+    if (there.problem != NULL)
+        DT_THROW(err, DT_ERR_PEER, "node '%s': %s", node, there.problem);
+    if (ref != NULL)
+        DT_TRY(dt_direct_pick(&wanted, there.running, ref, err));
+    places = dt_arena_alloc_array(call->arena, json_array_size(there.running) + 1, sizeof(*places));
+    if (ref == NULL || wanted != NULL)
+        count = choose(places, chosen, there.running, wanted, &there);
+    if (!list)
+        dt_direct_ask(places, count, now ? DT_DIRECT_NOW : DT_DIRECT_GRACE, TELLER, call->arena);
+    DT_TRY(print(chosen, places, list, node, ref, call, err));
+out:
+    json_decref(there.running);
+    json_decref(chosen);
     return st;
 }
 
@@ -80,11 +113,13 @@ out:
 /* A run that was asked to stop, and the result. */
 typedef struct asked {
     const char *run;
-    dt_direct_seen seen;
-    const char *left;     /* nodes where that could not be verified, and why; "" if none */
-    bool waits;           /* its supervisor waits for disk space to write the end */
-    int64_t paused;       /* supervisor process that is stopped by a signal; 0: none */
-    const char *unmarked; /* why the stop could not be recorded; NULL: it was */
+    dt_direct_place *places; /* [count], where it may have processes */
+    int64_t count, named;    /* named: by the folder of the run */
+    int64_t stays;           /* agents that still run, without a rank */
+    const char *left;        /* nodes where that could not be verified, and why; "" if none */
+    bool waits;              /* its supervisor waits for disk space to write the end */
+    int64_t paused;          /* supervisor process that is stopped by a signal; 0: none */
+    const char *unmarked;    /* why the stop could not be recorded; NULL: it was */
     /* why the waiting processes could not be ended; NULL: not tried, or done */
     const char *kept;
 } asked;
@@ -110,20 +145,46 @@ out:
     return st;
 }
 
-/* Asks the agents in any case, because only they can verify that nothing is left. */
-static dt_status prove(asked *out, const char *run, dt_direct_how how, dt_call *call, dt_error *err)
+/* Takes what the places have answered. */
+static void take_answers(asked *out, dt_call *call)
 {
-    dt_status st = DT_OK;
     dt_strbuf left;
 
     dt_strbuf_init(&left);
-    *out = (asked){.run = run, .unmarked = out->unmarked};
-    DT_TRY(dt_direct_stop(&out->seen, &left, run, how, call->arena, err));
+    dt_direct_add_left(&left, out->places, out->count);
     out->left = dt_arena_strdup(call->arena, left.data);
     if (left.length > 0)
         call->exit_code = DT_EXIT_LEFT;
-out:
+    out->stays = out->paused = 0;
+    out->waits = false;
+    out->kept = NULL;
+    for (int64_t i = 0; i < out->count; i++)
+        out->stays += out->places[i].stays ? 1 : 0;
     dt_strbuf_release(&left);
+}
+
+/* Asks the agents of all runs at once, in any case: only they can verify that nothing is left. */
+static dt_status prove(asked *all, int64_t count, dt_direct_how how, dt_call *call, dt_error *err)
+{
+    dt_direct_place *every, *next;
+    dt_status st = DT_OK;
+    int64_t places = 0;
+
+    for (int64_t i = 0; i < count; i++) {
+        DT_TRY(dt_direct_places(&all[i].places, &all[i].count, &all[i].named, all[i].run,
+                                call->arena, err));
+        places += all[i].count;
+    }
+    every = next = dt_arena_alloc_array(call->arena, (size_t)places + 1, sizeof(*every));
+    for (int64_t i = 0; i < count; i++, next += all[i - 1].count) {
+        if (all[i].count > 0)
+            memcpy(next, all[i].places, (size_t)all[i].count * sizeof(*every));
+        all[i].places = next;
+    }
+    dt_direct_ask(every, places, how, "dtrun stop", call->arena);
+    for (int64_t i = 0; i < count; i++)
+        take_answers(&all[i], call);
+out:
     return st;
 }
 
@@ -154,7 +215,7 @@ static dt_status end_those_that_wait(asked *all, int64_t count, dt_call *call, d
             all[i].kept = dt_arena_strdup(call->arena, problem.message);
             continue;
         }
-        st = prove(&all[i], all[i].run, DT_DIRECT_ALL, call, err);
+        st = prove(&all[i], 1, DT_DIRECT_ALL, call, err);
         if (st == DT_OK && all[i].left[0] == '\0' &&
             dt_supervisor_end_helpers(all[i].run, false) > 0) {
             all[i].left = "cannot kill the processes that its supervisor started on this machine";
@@ -171,7 +232,7 @@ static dt_status end_those_that_wait(asked *all, int64_t count, dt_call *call, d
  * is recorded nowhere else. */
 static bool may_continue(const asked *one)
 {
-    return one->unmarked != NULL && one->seen.asked == 0;
+    return one->unmarked != NULL && one->named == 0;
 }
 
 /* Handles supervisors and agents that are left after the ranks have ended. */
@@ -183,7 +244,7 @@ static dt_status settle(asked *all, int64_t count, bool now, dt_call *call, dt_e
     if (now)
         DT_TRY(end_those_that_wait(all, count, call, err));
     for (int64_t i = 0; i < count; i++)
-        if (all[i].waits || all[i].seen.stays > 0 || may_continue(&all[i]))
+        if (all[i].waits || all[i].stays > 0 || may_continue(&all[i]))
             call->exit_code = DT_EXIT_LEFT;
 out:
     return st;
@@ -204,7 +265,7 @@ static void add_waiting(dt_strbuf *text, const asked *one)
     else
         dt_strbuf_add_fmt(text,
                           "agents on %lld of its nodes wait for disk space for their journals\n",
-                          (long long)one->seen.stays);
+                          (long long)one->stays);
     if (one->kept != NULL)
         dt_strbuf_add_fmt(text, "cannot end it: %s\n", one->kept);
     else
@@ -216,7 +277,7 @@ static void add_text(dt_strbuf *text, const asked *one, const char *why)
     if (one->left[0] != '\0')
         dt_strbuf_add_fmt(text, "cannot verify that nothing of run %s is left: %s\n", one->run,
                           one->left);
-    else if (one->waits || one->seen.stays > 0)
+    else if (one->waits || one->stays > 0)
         add_waiting(text, one);
     else
         dt_strbuf_add_fmt(text, "nothing of run %s is left running\n", one->run);
@@ -226,18 +287,18 @@ static void add_text(dt_strbuf *text, const asked *one, const char *why)
             "a later supervisor may continue the run, because the stop could not be recorded: %s\n",
             one->unmarked);
     dt_strbuf_add_fmt(text, "%lld node%s asked without the run history: %s\n",
-                      (long long)one->seen.asked, one->seen.asked == 1 ? " was" : "s were", why);
+                      (long long)one->named, one->named == 1 ? " was" : "s were", why);
 }
 
 static void add_json(json_t *object, const asked *one, const char *why)
 {
     json_object_set_new(object, "run", json_string(one->run));
     json_object_set_new(object, "directly", json_true());
-    json_object_set_new(object, "nodes_asked", json_integer(one->seen.asked));
+    json_object_set_new(object, "nodes_asked", json_integer(one->named));
     json_object_set_new(object, "left", dt_json_text(one->left));
     json_object_set_new(object, "supervisor_waits", json_boolean(one->waits));
     json_object_set_new(object, "supervisor_paused", json_boolean(one->paused != 0));
-    json_object_set_new(object, "agents_wait", json_integer(one->seen.stays));
+    json_object_set_new(object, "agents_wait", json_integer(one->stays));
     if (may_continue(one))
         json_object_set_new(object, "stop_not_noted", dt_json_text(one->unmarked));
     if (one->kept != NULL)
@@ -257,8 +318,7 @@ static dt_status stop_runs(const char *const *runs, int64_t count, bool alone, b
     dt_strbuf_init(&text);
     for (int64_t i = 0; i < count; i++)
         DT_TRY(ask(&all[i], runs[i], now, why, call, err));
-    for (int64_t i = 0; i < count; i++)
-        DT_TRY(prove(&all[i], runs[i], now ? DT_DIRECT_NOW : DT_DIRECT_GRACE, call, err));
+    DT_TRY(prove(all, count, now ? DT_DIRECT_NOW : DT_DIRECT_GRACE, call, err));
     DT_TRY(settle(all, count, now, call, err));
     for (int64_t i = 0; i < count; i++) {
         json_t *one = alone ? object : json_object();

@@ -130,18 +130,30 @@ static void test_the_time_limit_ends_all_that_was_started(void **state)
 
 static void test_output_held_open_by_others_is_not_waited_for(void **state)
 {
-    double start = dt_clock_monotonic_seconds();
+    /* in the background, and out of the group */
+    static const char *const scripts[] = {"sleep 20 & echo $!",
+                                          "setsid sh -c 'echo $$; exec sleep 20' & sleep 0.2"};
     dt_strbuf out;
     int code;
 
     dt_strbuf_init(&out);
-    assert_int_equal(
-        dt_child_run(&code, &(dt_child_call){.argv = SHELL("sleep 20 & echo $!"), .out = &out},
-                     NULL),
-        DT_OK);
-    assert_true(dt_clock_monotonic_seconds() < start + 10);
-    assert_true(is_alive(strtol(out.data, NULL, 10))); /* it is not ours to end */
-    kill((pid_t)strtol(out.data, NULL, 10), SIGKILL);
+    for (int i = 0; i < 2; i++) {
+        double start = dt_clock_monotonic_seconds();
+        int64_t pid;
+
+        dt_strbuf_reset(&out);
+        assert_int_equal(
+            dt_child_run(&code, &(dt_child_call){.argv = SHELL(scripts[i]), .out = &out}, NULL),
+            DT_OK);
+        assert_true(dt_clock_monotonic_seconds() < start + 10);
+        pid = strtoll(out.data, NULL, 10);
+        if (i == 0) {
+            assert_gone(pid);
+        } else {
+            assert_true(is_alive(pid)); /* it has left the group to stay */
+            kill((pid_t)pid, SIGKILL);
+        }
+    }
     dt_strbuf_release(&out);
 }
 
