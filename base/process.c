@@ -162,25 +162,6 @@ int dt_startup_wait_for_exec(int fd)
     return got == (ssize_t)sizeof(problem) ? problem : 0;
 }
 
-int dt_startup_spawn_attributes(posix_spawnattr_t *attributes, short flags)
-{
-    int problem = posix_spawnattr_init(attributes);
-    sigset_t none, usual;
-
-    if (problem != 0)
-        return problem;
-    sigemptyset(&none);
-    sigfillset(&usual);
-    for (int number = 1; number < NSIG; number++)
-        if (is_kept(number) && is_ignored(number))
-            sigdelset(&usual, number);
-    posix_spawnattr_setsigmask(attributes, &none);
-    posix_spawnattr_setsigdefault(attributes, &usual);
-    posix_spawnattr_setflags(attributes,
-                             (short)(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | flags));
-    return 0;
-}
-
 /* --- the report of a crash */
 
 static const char *crash_who = "";

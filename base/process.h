@@ -3,7 +3,6 @@
 #ifndef DT_BASE_PROCESS_H
 #define DT_BASE_PROCESS_H
 
-#include <spawn.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -46,10 +45,6 @@ void dt_startup_close_from(int first);
 /* In the parent, with the reading end of a pipe that exec closes in the child: waits for exec, or for the errno that
  * the child writes when exec fails, and returns it; 0: the program runs. */
 int dt_startup_wait_for_exec(int fd);
-
-/* dt_startup_child for posix_spawn: initializes `attributes` and adds `flags` (POSIX_SPAWN_SETPGROUP or 0). Returns 0
- * or an errno; the caller destroys the attributes after 0. */
-int dt_startup_spawn_attributes(posix_spawnattr_t *attributes, short flags);
 
 /* crash: reports the crash of a detached process in its log, since no parent reports it.
  *

@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -258,6 +259,54 @@ static void test_a_guard_ends_the_programs_of_a_killed_process(void **state)
     end_the_parent(true, SIGKILL);
 }
 
+/* Holds a process at its exit, as a file system that hangs would. Returns the pid of the holder; 0: not allowed here. */
+static pid_t hold_at_exit(pid_t pid)
+{
+    int ends[2], seized = 0;
+    pid_t holder;
+
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    holder = fork();
+    if (holder == 0) {
+        seized = ptrace(PTRACE_SEIZE, pid, NULL, PTRACE_O_TRACEEXIT) == 0;
+        if (write(ends[1], &seized, sizeof(seized)) < 0)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    assert_int_equal(read(ends[0], &seized, sizeof(seized)), sizeof(seized));
+    close(ends[0]);
+    close(ends[1]);
+    if (!seized) {
+        kill(holder, SIGKILL);
+        waitpid(holder, NULL, 0);
+    }
+    return seized ? holder : 0;
+}
+
+static void test_the_wait_after_a_kill_has_a_limit(void **state)
+{
+    double start;
+    dt_child child;
+    pid_t pid, holder;
+
+    assert_int_equal(
+        dt_child_start(&child, &(dt_child_spec){.argv = SHELL("exec sleep 1000")}, NULL), DT_OK);
+    pid = child.pid;
+    holder = hold_at_exit(pid);
+    if (holder == 0) {
+        dt_child_end(&child);
+        skip();
+    }
+    start = dt_clock_monotonic_seconds();
+    dt_child_end(&child);
+    assert_true(dt_clock_monotonic_seconds() > start + DT_CHILD_END_SECONDS / 2);
+    assert_true(dt_clock_monotonic_seconds() < start + 10 * DT_CHILD_END_SECONDS);
+    kill(holder, SIGKILL);
+    waitpid(holder, NULL, 0);
+    waitpid(pid, NULL, 0);
+}
+
 static void test_a_lock_and_a_pipe_of_the_caller_do_not_reach_programs(void **state)
 {
     char path[] = "/tmp/dtrun-child.XXXXXX", byte;
@@ -290,6 +339,7 @@ int main(void)
         cmocka_unit_test(test_a_spared_group_outlives_the_program),
         cmocka_unit_test(test_a_signal_that_ends_a_process_ends_its_programs),
         cmocka_unit_test(test_a_guard_ends_the_programs_of_a_killed_process),
+        cmocka_unit_test(test_the_wait_after_a_kill_has_a_limit),
         cmocka_unit_test(test_a_lock_and_a_pipe_of_the_caller_do_not_reach_programs),
     };
 

@@ -10,6 +10,8 @@
 #include "runner/supervisor/connection/connection_int.h"
 #include "runner/supervisor/connection/node_link.h"
 
+/* A command is dtrun-reach, which ends its ssh with all that this started however it ends itself (base/child.h), or, on
+ * this machine, the agent, which starts nothing that ends with it. So it is ended alone. */
 struct dt_node_process {
     uv_process_t process;
     dt_node_exited_fn *exited; /* NULL: no callback */
