@@ -5,7 +5,6 @@
 #include "base/log.h"
 #include "engine/channel/events.h"
 #include "engine/commands.h"
-#include "engine/program/program.h"
 #include "engine/task/task.h"
 #include "engine/train/train.h"
 
@@ -53,15 +52,15 @@ out:
     return st;
 }
 
-static dt_status run(dt_program_end *end, const dt_plan *plan, int64_t rank, dt_events *events,
-                     dt_arena *arena, dt_error *err)
+static dt_status run(const dt_plan *plan, int64_t rank, dt_events *events, dt_arena *arena,
+                     dt_error *err)
 {
     dt_task_how how = {.batch = 1};
     dt_status st = DT_OK;
 
     if (plan->recipe.task == DT_TASK_COMMAND)
-        return dt_program_run(end, plan, rank, events, err);
-
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED,
+                       "the plan has a command: dtrun-agent starts it, not the engine");
     if (plan->recipe.task == DT_TASK_TRAIN)
         return dt_train(plan, rank, events, err);
     DT_TRY(read_how(&how, plan, arena, err));
@@ -73,7 +72,6 @@ out:
 dt_status dt_engine_train(int argc, char **argv, dt_error *err)
 {
     const char *path, *rank_text = getenv("RANK");
-    dt_program_end end = {0, 0};
     dt_events *events = NULL;
     int64_t rank = 0;
     dt_arena arena;
@@ -87,16 +85,12 @@ dt_status dt_engine_train(int argc, char **argv, dt_error *err)
     if (rank_text != NULL)
         DT_TRY(dt_argument_whole(&rank, rank_text, "RANK", 0, plan.world_size - 1, err));
     dt_stop_block();
-    if (plan.recipe.task == DT_TASK_COMMAND)
-        dt_program_block_signals();
     snprintf(who, sizeof(who), "engine[%lld]", (long long)rank);
     dt_log_init(who);
     DT_TRY(dt_events_open(&events, rank, plan.world_size, err));
-    DT_TRY(run(&end, &plan, rank, events, &arena, err));
+    DT_TRY(run(&plan, rank, events, &arena, err));
 out:
     dt_events_close(events);
     dt_arena_release(&arena);
-    if (st == DT_OK && (end.signal != 0 || end.code != 0))
-        dt_program_leave(&end);
     return st;
 }

@@ -94,7 +94,7 @@ typedef enum dt_schedule_kind {
 
 /* What the ranks do. GENERATE and SCORE process lines with a checkpoint of another run (plan.h); such a run's
  * resolved recipe is that of the checkpoint, except for the fields of fields.h. COMMAND runs a program of
- * the user in each rank (engine/program/). */
+ * the user in each rank (runner/agent/program/). */
 typedef enum dt_task_kind {
     DT_TASK_TRAIN,
     DT_TASK_GENERATE,
@@ -346,7 +346,7 @@ typedef struct dt_recipe {
             file; /* "" (output of rank 0), a file that the program writes, or a folder of event files */
     } metrics;
     struct {
-        const char *path;   /* "" or a pattern of files or folders (engine/program/saves.h) */
+        const char *path;   /* "" or a pattern of files or folders (runner/agent/program/saves.c) */
         const char *marker; /* "" or a file in each folder, which makes it complete */
         double settle_seconds;
         int64_t max_mb; /* most that is brought to the launch machine; 0: nothing is */

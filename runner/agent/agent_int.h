@@ -10,6 +10,7 @@
  *   memory.c      GPU memory before and after the run   cache_pins.c  files that must not be removed
  *   diagnose.c    diagnoses a hanging rank              helper.c      runs another program
  *   heartbeat.c   progress of the ranks, with every `alive`
+ *   looks.c       files and times of programs
  *   fence_old_attempts.c                                ends what earlier attempts left here
  * Without the loop: activity.c run_in_child.c cgroup.c command.c event.c journal.c process.c spawn.c
  * tail.c text.c trim.c
@@ -36,6 +37,7 @@
 #include "runner/agent/journal/journal.h"
 #include "runner/agent/process/cgroup.h"
 #include "runner/agent/process/environment.h"
+#include "runner/agent/program/program.h"
 #include "runner/agent/rank/devices.h"
 #include "runner/agent/rank/tail.h"
 #include "runner/channel/poll_clock.h"
@@ -58,12 +60,25 @@ typedef struct dt_agent_rank {
     int64_t replicas; /* number of its devices, starting at `device` */
     pid_t pid;        /* 0: not started */
     int64_t start_ticks;
-    pid_t program;  /* of a `command`: the user's program, its child; 0: none, or not started yet */
+    dt_program
+        *program; /* of a `command`: its process is the user's program; NULL: it is the engine */
+    struct {      /* looks.c: looks at the program's files */
+        uv_work_t work;
+        bool running;
+        void (*done)(struct dt_agent_rank *rank); /* called in the loop */
+        double next_seconds;                      /* by the monotonic clock */
+    } look;
     int kernel_log; /* kernel log, opened before its start; -1: not readable */
     bool running;   /* started, and not yet seen to have died */
-    int wait_status;   /* status of waitpid, between its death and its report */
-    bool failed_first; /* reported `failed` for a reason of its own, not because of a peer */
-    dt_stream *channel;
+    bool dying;     /* has died; not yet reported */
+    bool last_look; /* of a rank that is dying: its files were looked at a last time, or given up */
+    bool look_given_up; /* its last look has not returned */
+    bool refused;       /* its program cannot be started, which was sent; not yet reported */
+    int wait_status;    /* status of waitpid, between its death and its report */
+    bool failed_first;  /* reported `failed` for a reason of its own, not because of a peer */
+    dt_stream *channel; /* of the engine; NULL: a program has none */
+    dt_stream *
+        child; /* what a program's process says before it is executed; NULL: it was executed, or ended */
     dt_agent_output out, err;
     dt_tail tail;
     dt_rank_diagnosis *diagnosis; /* diagnosis in progress; NULL: none */
@@ -120,6 +135,9 @@ struct dt_agent {
     bool starting;
     char *engine;
     dt_environment environment;
+    dt_program_plan *programs; /* of a `command`; NULL: the ranks are engines */
+    /* reports ranks that have ended, and ends the others (ending.c); for files that ending.c calls */
+    void (*ranks_changed)(dt_agent *agent);
 
     dt_devices devices;    /* GPUs that the ranks use; count 0: none, or unknown */
     char *devices_visible; /* CUDA_VISIBLE_DEVICES of the ranks; NULL: all GPUs */
@@ -149,7 +167,7 @@ struct dt_agent {
 
     uv_prepare_t before_wait;
     uv_timer_t alive_timer, ending_timer, diagnosis_timer, proof_timer, cache_pin_timer,
-        output_timer;
+        output_timer, program_timer;
     uv_signal_t child_signal, stop_signals[2], asked_signals[2];
 };
 
@@ -215,6 +233,8 @@ void dt_agent_accept_client(void *context, int connection);
 
 /* --- start.c */
 dt_status dt_agent_start(dt_agent *agent, const dt_agent_command *command, dt_error *err);
+/* Starts the programs of a command: all ranks have met. */
+void dt_agent_start_programs(dt_agent *agent, const json_t *values);
 
 /* --- memory.c: each calls `known` when the memory use is known, at once if there is nothing to
  * query */
@@ -224,11 +244,22 @@ void dt_agent_memory_after(dt_agent *agent, void (*known)(dt_agent *agent));
 /* --- rank.c */
 dt_status dt_agent_rank_follow(dt_agent_rank *rank, int channel, int out, int err_fd,
                                dt_error *err);
+/* Of a program: `child` is what its process says before it is executed. */
+dt_status dt_agent_rank_follow_program(dt_agent_rank *rank, int child, int out, int err_fd,
+                                       dt_error *err);
 void dt_agent_rank_not_started(dt_agent_rank *rank, const char *message);
 /* Reports each rank that died; `failed` is called after the report of a failure. */
 void dt_agent_ranks_reap(dt_agent *agent, void (*failed)(dt_agent *agent));
+/* Reports ranks that have died without waiting for looks at their files. */
+void dt_agent_looks_give_up(dt_agent *agent, void (*failed)(dt_agent *agent));
 void dt_agent_rank_release(dt_agent_rank *rank);
 bool dt_agent_ranks_running(const dt_agent *agent);
+
+/* --- looks.c: what a program needs from time to time; its files are read in a thread */
+/* Looks at the files of the rank's program; done: called afterwards, in the loop. One look at a time. */
+void dt_agent_look(dt_agent_rank *rank, void (*done)(dt_agent_rank *rank));
+/* Sets the timer for the next thing that a program needs. */
+void dt_agent_programs_plan(dt_agent *agent);
 
 /* --- log.c */
 /* text must be clean (text.h) */

@@ -60,7 +60,7 @@ void dt_agent_cache_pins_take(dt_agent *agent, const dt_agent_command *start)
     if (length > 0 && dt_remote_helper_cache(&cache, NULL) == DT_OK) {
         self[length] = '\0';
         mark(agent, cache.data, self);
-        mark(agent, cache.data, start->engine);
+        mark(agent, cache.data, start->engine); /* "" of a command is none of the cache's files */
         mark_all(agent, cache.data, start->plan);
     }
     dt_strbuf_release(&cache);

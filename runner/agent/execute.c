@@ -71,7 +71,11 @@ static dt_status do_start(dt_agent *agent, const dt_agent_command *command, dt_e
 
 static dt_status do_rendezvous(dt_agent *agent, const dt_agent_command *command, dt_error *err)
 {
-    return dt_agent_rendezvous_answer(agent, command->name, command->values, err);
+    dt_status st = dt_agent_rendezvous_answer(agent, command->name, command->values, err);
+
+    if (st == DT_OK && strcmp(command->name, DT_PROGRAM_RENDEZVOUS) == 0)
+        dt_agent_start_programs(agent, command->values);
+    return st;
 }
 
 static dt_status do_signal(dt_agent *agent, const dt_agent_command *command, dt_error *err)
@@ -83,7 +87,10 @@ static dt_status do_signal(dt_agent *agent, const dt_agent_command *command, dt_
         if (!rank->running || (command->rank != -1 && command->rank != rank->rank))
             continue;
         found = true;
-        kill(rank->pid, (int)command->signal);
+        if (rank->program != NULL && command->signal == SIGTERM)
+            dt_program_stop(rank->program);
+        else
+            kill(rank->pid, (int)command->signal);
     }
     return found ? DT_OK
                  : DT_FAIL(err, DT_ERR_NOT_FOUND, "signal: no such rank is running on this node");

@@ -114,7 +114,8 @@ static void loop_init(dt_agent *agent)
     uv_timer_init(&agent->loop, &agent->proof_timer);
     uv_timer_init(&agent->loop, &agent->cache_pin_timer);
     uv_timer_init(&agent->loop, &agent->output_timer);
-    agent->output_timer.data = agent;
+    uv_timer_init(&agent->loop, &agent->program_timer);
+    agent->output_timer.data = agent->program_timer.data = agent;
     uv_signal_init(&agent->loop, &agent->child_signal);
     agent->before_wait.data = agent->alive_timer.data = agent->ending_timer.data = agent;
     agent->child_signal.data = agent->diagnosis_timer.data = agent->proof_timer.data = agent;
@@ -150,6 +151,15 @@ static void loop_release(dt_agent *agent)
     uv_loop_close(&agent->loop);
 }
 
+/* Returns whether a look at files has not returned. */
+static bool has_look(const dt_agent *agent)
+{
+    for (int64_t i = 0; i < agent->rank_count; i++)
+        if (agent->ranks[i].look.running)
+            return true;
+    return false;
+}
+
 static void agent_release(dt_agent *agent)
 {
     dt_journal_close(&agent->journal);
@@ -158,6 +168,7 @@ static void agent_release(dt_agent *agent)
     json_decref(agent->answers);
     free(agent->ranks);
     json_decref(agent->left);
+    dt_program_plan_close(agent->programs);
     dt_environment_release(&agent->environment);
     free(agent->engine);
     free(agent->devices_visible);
@@ -191,6 +202,7 @@ static dt_status serve(const char *folder, bool end_only, bool asked, dt_error *
     agent.offers = json_object();
     agent.answers = json_object();
     agent.ending_reason = "";
+    agent.ranks_changed = dt_agent_ending_reap;
     /* An agent with neither ranks nor a supervisor exits: `connect --start` starts the next one on the
      * journal. An agent that `connect` did not start (node_setup/slurm_nodes.c) stays, because what a
      * connection starts there would end with the connection. */
@@ -233,6 +245,10 @@ out:
     if (st != DT_OK)
         dt_detach_ready(&ready, st, err);
     dt_agent_cache_pins_release(&agent);
+    if (has_look(&agent)) {
+        dt_log_warn("a file system does not answer: exiting without it");
+        _exit(st == DT_OK ? 0 : 1); /* the loop would wait for the thread */
+    }
     loop_release(&agent);
     agent_release(&agent);
     dt_agent_past_free(past);

@@ -199,6 +199,8 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 static void feed(dt_stream *stream, size_t length)
 {
     stream->lines.now_ms = (int64_t)uv_now(stream->pipe.loop);
+    if (stream->calls.bytes != NULL)
+        stream->calls.bytes(stream->context, stream->bytes, length);
     dt_lines_feed(&stream->lines, stream->bytes, length, take_line, stream);
     if (!stream->closing && stream->calls.batch != NULL)
         stream->calls.batch(stream->context);

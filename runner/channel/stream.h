@@ -58,6 +58,8 @@ typedef struct dt_stream dt_stream;
 
 typedef struct dt_stream_calls {
     void (*line)(void *context, const char *text, size_t length, bool cut); /* MUST */
+    /* MAY: the bytes of a read, before their lines */
+    void (*bytes)(void *context, const char *bytes, size_t length);
     void (*batch)(void *context);   /* MAY: all complete lines of the last read were delivered */
     void (*drained)(void *context); /* MAY: the send queue is empty */
     void (*ended)(void *context, const char *why); /* MUST: end of file or an error; once */

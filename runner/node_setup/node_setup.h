@@ -2,7 +2,7 @@
  * sshd (or is this machine, or belongs to a Slurm allocation) and nothing of dtrun; all communication uses
  * commands of runner/transport/transport.h. prepare.c runs the steps for one node: bootstrap.c copies the
  * agent, which does the rest on the node (remote_helper/); probe/ looks at system, devices, memory, disk,
- * clock, cache and connections; bundle.c copies engine and libraries once, by content hash; transfer/
+ * clock, cache and connections; bundle.c copies engine and libraries once, by content hash, but not for a command; transfer/
  * copies data and checkpoints both ways; workdir/ sends the folder of a command; forget.c removes the files
  * of an ended run. Threads: every function blocks, and can be called from any thread, for different nodes
  * at the same time; at most 10 connections are being opened at once. Ownership: results live in the
@@ -86,10 +86,11 @@ dt_status dt_bootstrap_agent(const char **path, const dt_bootstrap *bootstrap, c
 
 /* Absolute paths on the node. Stored in attempt-N/node-K/place.json on the launch machine, for later supervisors. */
 typedef struct dt_node_layout {
-    const char *node;        /* ssh destination, "localhost", or a Slurm node */
-    bool here;               /* this machine: nothing is copied, the run's own folders are used */
-    const char *agent;       /* dtrun-agent */
-    const char *engine;      /* dtrun-engine, whose run path finds its libraries */
+    const char *node;  /* ssh destination, "localhost", or a Slurm node */
+    bool here;         /* this machine: nothing is copied, the run's own folders are used */
+    const char *agent; /* dtrun-agent */
+    const char
+        *engine; /* dtrun-engine, whose run path finds its libraries; "": the run is a command */
     const char *folder;      /* of this run, attempt and node: the agent's DIR, mode 0700 */
     const char *checkpoints; /* of the run and all its attempts, on that node */
     const char *address;     /* of the interface that ranks use; "127.0.0.1" for one node */

@@ -20,6 +20,14 @@ static const char *interface_of(const json_t *plan)
     return name != NULL ? name : "";
 }
 
+/* Returns whether the ranks are engines. A command is started by the agent itself. */
+static bool needs_engine(const json_t *plan)
+{
+    const char *task = json_string_value(json_object_get(json_object_get(plan, "recipe"), "task"));
+
+    return task == NULL || strcmp(task, "command") != 0;
+}
+
 /* Returns the first node of the plan that is another machine, or NULL. */
 static const char *elsewhere(const json_t *plan)
 {
@@ -82,7 +90,9 @@ static dt_status prepare_here(dt_node_layout *out, const dt_prepare_request *req
     dt_status st = DT_OK;
 
     DT_TRY(dt_dir_program(&out->agent, "dtrun-agent", "DTRUN_AGENT", arena, err));
-    DT_TRY(dt_dir_program(&out->engine, "dtrun-engine", "DTRUN_ENGINE", arena, err));
+    out->engine = "";
+    if (needs_engine(request->plan))
+        DT_TRY(dt_dir_program(&out->engine, "dtrun-engine", "DTRUN_ENGINE", arena, err));
     out->here = out->checkpoints_shared = true;
     out->node = dt_arena_strdup(arena, request->node);
     out->folder = dt_arena_strdup(arena, request->here);
@@ -204,6 +214,10 @@ static dt_status put_bundle(dt_node_layout *out, const dt_prepare_request *reque
     const char *cache;
     dt_status st = DT_OK;
 
+    out->engine = "";
+    if (!needs_engine(request->plan))
+        return DT_OK;
+    DT_TRY(dt_nodes_check_glibc(request->node, facts, bundle->glibc, err));
     DT_TRY(dt_json_get_string(&cache, facts, "cache", request->node, err));
     out->engine = dt_arena_printf(arena, "%s/bundles/%s/bin/dtrun-engine", cache, bundle->hash);
     if (json_is_true(json_object_get(facts, "bundle")))
@@ -238,11 +252,12 @@ static dt_status prepare_there(dt_node_layout *out, const dt_prepare_request *re
     dt_status st = DT_OK;
     json_t *facts = NULL;
     char *mark = NULL;
-    dt_bundle bundle;
+    dt_bundle bundle = {.hash = "-"};
     int64_t skew_ms;
 
     DT_TRY(dt_bootstrap_init(&bootstrap, arena, err));
-    DT_TRY(dt_bundle_make(&bundle, uses_gpus(request->plan, request->node_index), arena, err));
+    if (needs_engine(request->plan))
+        DT_TRY(dt_bundle_make(&bundle, uses_gpus(request->plan, request->node_index), arena, err));
     if (request->progress != NULL)
         request->progress(request->context, "connecting");
     if (workdir != NULL)
@@ -250,7 +265,6 @@ static dt_status prepare_there(dt_node_layout *out, const dt_prepare_request *re
     bootstrap.seen = mark;
     DT_TRY(dt_bootstrap_probe(&facts, &skew_ms, &bootstrap, request->node, bundle.hash,
                               request->cancelled, err));
-    DT_TRY(dt_nodes_check_glibc(request->node, facts, bundle.glibc, err));
     out->node = dt_arena_strdup(arena, request->node);
     DT_TRY(dt_bootstrap_agent(&out->agent, &bootstrap, request->node, facts, arena, err));
     DT_TRY(put_bundle(out, request, &bundle, facts, arena, err));

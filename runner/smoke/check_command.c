@@ -210,40 +210,6 @@ out:
 
 /* --- a killed rank */
 
-/* Calls `each` with the id of every process of this machine. */
-static void each_process(void (*each)(pid_t pid, void *context), void *context)
-{
-    DIR *processes = opendir("/proc");
-    struct dirent *entry;
-
-    if (processes == NULL)
-        return;
-    while ((entry = readdir(processes)) != NULL)
-        if (isdigit((unsigned char)entry->d_name[0]))
-            each((pid_t)strtol(entry->d_name, NULL, 10), context);
-    closedir(processes);
-}
-
-typedef struct family {
-    pid_t parent, child; /* child 0: not found */
-} family;
-
-static void look_for_child(pid_t pid, void *context)
-{
-    family *found = context;
-    char path[32];
-    const char *end;
-    dt_strbuf text;
-
-    dt_strbuf_init(&text);
-    snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
-    if (dt_file_read(&text, path, 4096, NULL) == DT_OK && text.length > 0 &&
-        (end = strrchr(text.data, ')')) != NULL && strlen(end) > 4 &&
-        strtol(end + 4, NULL, 10) == found->parent) /* ") S PARENT" */
-        found->child = pid;
-    dt_strbuf_release(&text);
-}
-
 enum { RANK_NONE = -1, RANK_ENDED = -2 };
 
 /* Kills the program of the last rank that runs on this machine. Returns the rank; RANK_NONE: every rank is elsewhere;
@@ -260,15 +226,11 @@ static int64_t kill_one(const dt_smoke *smoke, const dt_run *row)
                            smoke->arena, NULL) != DT_OK)
         return RANK_NONE;
     for (int64_t i = count - 1; i >= 0; i--) {
-        family found = {(pid_t)ranks[i].pid, 0};
-
         if (ranks[i].node >= nodes_count || !dt_node_is_here(nodes[ranks[i].node].name))
             continue;
         killed = RANK_ENDED;
-        if (ranks[i].pid <= 0)
-            continue;
-        each_process(look_for_child, &found);
-        if (found.child > 0 && kill(found.child, SIGKILL) == 0)
+        if (ranks[i].pid > 0 && strcmp(ranks[i].state, "ready") == 0 &&
+            kill((pid_t)ranks[i].pid, SIGKILL) == 0)
             return ranks[i].rank;
     }
     return killed;
@@ -382,6 +344,20 @@ out:
 }
 
 /* --- stop */
+
+/* Calls `each` with the id of every process of this machine. */
+static void each_process(void (*each)(pid_t pid, void *context), void *context)
+{
+    DIR *processes = opendir("/proc");
+    struct dirent *entry;
+
+    if (processes == NULL)
+        return;
+    while ((entry = readdir(processes)) != NULL)
+        if (isdigit((unsigned char)entry->d_name[0]))
+            each((pid_t)strtol(entry->d_name, NULL, 10), context);
+    closedir(processes);
+}
 
 typedef struct leftover {
     const char *folder;

@@ -41,7 +41,7 @@ def unread(fd):
     return struct.unpack('i', fcntl.ioctl(fd, termios.FIONREAD, b'1234'))[0]
 def bar(text):
     sys.stderr.write('\r' + text); sys.stderr.flush()
-def reader_waits(): # dtrun-engine sleeps: it has dealt with what it has read
+def reader_waits(): # dtrun-agent sleeps: it has dealt with what it has read
     return open(f'/proc/{os.getppid()}/stat').read().rsplit(')', 1)[1].split()[0] == 'S'
 def pause(): # until everything was read, as between steps that take time
     while unread(1) > 0 or unread(2) > 0 or not reader_waits(): time.sleep(0.001)

@@ -68,20 +68,31 @@ says "PROGRAM... is missing"
 expect 2 run --processes many -- true
 says "expected 'gpu', 'node' or a number"
 
-# The GPUs that the plan assigns to a node, with the names of the node. The engine starts programs whether or not they
-# use them.
+# The GPUs that the plan assigns to a node, with the names of the node. The agent starts programs whether or not they
+# use them, as its children, and writes `ready` and `finished` for them.
 recipe gpus "command: sh -c 'echo gpus=\$CUDA_VISIBLE_DEVICES threads=\$OMP_NUM_THREADS nproc={nproc}'" 'processes: node'
 expect 0 launch --dry-run --json "$work/gpus.yaml"
-python3 - "$work" <<'PY'
+cp "$work/out" "$work/plan.json"
+start_as() { # environment of the node : the program's output and the agent's events
+    PYTHONPATH=tests/fault python3 - "$work/plan.json" "$1" >"$work/out" 2>"$work/err" <<'PY' || fail "$1: $(cat "$work/err")"
 import json, sys
-plan = json.load(open(sys.argv[1] + '/out'))['plan']
-plan.update(run='k3v9x2', attempt=1, directory='/dev/null')
+from agent_talk import Agent, check
+plan = json.load(open(sys.argv[1]))['plan']
+plan.update(run='talk', attempt=1, directory='/dev/null')
 plan['ranks'][0].update(device='cuda:1', replicas=2)
-json.dump(plan, open(sys.argv[1] + '/plan.json', 'w'))
+agent = Agent(environment=json.loads(sys.argv[2]))
+agent.connect()
+agent.send(command='start', engine='', plan=plan, node=0, environment={})
+started = agent.wait('started')
+check(agent.wait('ready')['pid'] == started['pid'], 'the rank is not the program')
+agent.wait('finished')
+agent.wait('released')
+print(json.dumps(agent.seen))
 PY
-CUDA_VISIBLE_DEVICES=7,8,9 OMP_NUM_THREADS=3 "$DTRUN_BIN/dtrun-engine" train --plan "$work/plan.json" >"$work/out" 2>"$work/err"
-says "gpus=8,9 threads= nproc=2" '"event":"ready"' '"reason":"steps"'
-CUDA_VISIBLE_DEVICES='' "$DTRUN_BIN/dtrun-engine" train --plan "$work/plan.json" >"$work/out" 2>"$work/err"
+}
+start_as '{"CUDA_VISIBLE_DEVICES": "7,8,9", "OMP_NUM_THREADS": "3"}'
+says "gpus=8,9 threads= nproc=2" '"reason": "steps"' '"code": 0'
+start_as '{"CUDA_VISIBLE_DEVICES": ""}'
 says "gpus=1,2"
 
 # Refused before a run exists, with the field and the reason.

@@ -52,7 +52,17 @@ left_on_hosts() {
     for host in host1 host2; do "$net_sh" pids "$net" "$host" | xargs -r ps -o args= -p | grep -E 'meet.py|sleep 8642|dtrun-engine'; done
 }
 
+# No engine goes to the hosts: what they receive is the agent and the folder, and the agent's child is the program.
+received() { on "$1" cat /proc/net/dev | awk -F'[: ]+' '/:/ && !/ lo:/ {sum += $3} END {printf "%d", sum}'; }
+size_there() { ssh "$1" "find / -xdev -path '*/.cache/dtrun/*' -type f -printf '%s\n'" | awk '{sum += $1} END {print sum + 0}'; }
+most=$(($(stat -c %s "$DTRUN_BIN/dtrun-agent") + 1500000)) # the engine has 11 MB, its libraries 50 MB
+before=$(received host1)
 launched 0 "" met
+sent=$(($(received host1) - before))
+[ "$sent" -lt "$most" ] || fail "host1 received $sent bytes"
+[ "$(size_there host1)" -lt "$most" ] || fail "$(size_there host1) bytes are in the cache of host1"
+is "what is called like the engine on host1" "$(ssh host1 'find ~ -name "*engine*" -o -name bundles')" ""
+echo "a command sends $sent bytes to a host, of which the agent has $(stat -c %s "$DTRUN_BIN/dtrun-agent")"
 is "what rank 0 got" "$(value met "o['loss']")" "6.0"
 "$dtrun" logs met >"$net/out"
 for rank in 0 1 2 3; do
@@ -68,6 +78,13 @@ wants 0 "" "$dtrun" launch --detach "$net/launch/meet.yaml" --set name=stopped -
 stays() { [ "$(value "$1" "o['step']")" -ge 3 ]; }
 await 15 stays stopped
 [ "$(left_on_hosts | grep -c 'sleep 8642')" -eq 4 ] || fail "there is not what should be stopped"
+for host in host1 host2; do # the program is the agent's child
+    parents=$("$net_sh" pids "$net" "$host" | xargs -r ps -o ppid=,args= -p | awk '/meet.py/ {print $1}')
+    for parent in $parents; do
+        [[ $(ps -o args= -p "$parent") == *agent*" serve "* ]] || fail "the parent of a program on $host is '$(ps -o args= -p "$parent")'"
+    done
+    is "the programs on $host" "$(wc -w <<<"$parents")" 2
+done
 wants 0 "none of its processes are left" "$dtrun" stop stopped
 is "what a stop leaves on the hosts" "$(left_on_hosts)" ""
 

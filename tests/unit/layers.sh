@@ -57,7 +57,6 @@ inside engine weights checkpoint data model ops strategy
 inside engine search data device model
 inside engine train bleu search channel checkpoint comm data device model ops optim strategy weights
 inside engine task channel generate tokens
-inside engine program channel
 inside engine generate checkpoint data device model search tokens train
 inside runner term
 inside runner channel

@@ -1,2 +1,2 @@
 dt_test(NAME program_output LABEL unit SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_program_output.c
-  LIBS dt_program)
+  LIBS dt_agent_core)

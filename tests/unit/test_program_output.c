@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/program/last_error.h"
-#include "engine/program/saves.h"
+#include "runner/agent/program/program_int.h"
 
 #define HEAD \
     "Traceback (most recent call last):\n  File \"train.py\", line 3, in <module>\n    main()\n"

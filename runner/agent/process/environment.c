@@ -27,6 +27,13 @@ void dt_environment_init(dt_environment *environment)
         append(environment, dt_strdup(*item));
 }
 
+void dt_environment_copy(dt_environment *out, const dt_environment *from)
+{
+    memset(out, 0, sizeof(*out));
+    for (size_t i = 0; i < from->count; i++)
+        append(out, dt_strdup(from->items[i]));
+}
+
 void dt_environment_release(dt_environment *environment)
 {
     for (size_t i = 0; i < environment->count; i++)
@@ -58,4 +65,25 @@ void dt_environment_set_int(dt_environment *environment, const char *name, int64
 
     snprintf(text, sizeof(text), "%lld", (long long)value);
     dt_environment_set(environment, name, text);
+}
+
+void dt_environment_unset(dt_environment *environment, const char *start)
+{
+    for (size_t i = 0; i < environment->count; i++)
+        if (strncmp(environment->items[i], start, strlen(start)) == 0) {
+            free(environment->items[i]);
+            environment->items[i--] = environment->items[--environment->count];
+            environment->items[environment->count] = NULL;
+        }
+}
+
+const char *dt_environment_get(const dt_environment *environment, const char *name)
+{
+    size_t length = strlen(name);
+
+    for (size_t i = 0; i < environment->count; i++)
+        if (strncmp(environment->items[i], name, length) == 0 &&
+            environment->items[i][length] == '=')
+            return environment->items[i] + length + 1;
+    return NULL;
 }

@@ -44,16 +44,17 @@ static dt_status plumbing_make(plumbing *pipes, dt_error *err)
     return DT_OK;
 }
 
-/* Runs in the child: only calls that are safe between fork and exec. Returns on failure. */
-static void become(const plumbing *pipes, char *const *argv, char *const *environment,
-                   const dt_spawn_place *place, pid_t agent)
+/* --- in the child: only calls that are safe between fork and exec */
+
+/* Makes the child a rank, with its standard streams. Returns false on failure. */
+static bool become_rank(const plumbing *pipes, const dt_spawn_place *place, pid_t agent)
 {
-    int nothing, channel;
+    int nothing;
 
     dt_startup_child_detached();
     setsid();
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
-        return;
+        return false;
     if (getppid() != agent)
         _exit(127); /* the agent died between fork and prctl */
     umask(place->mask);
@@ -62,15 +63,139 @@ static void become(const plumbing *pipes, char *const *argv, char *const *enviro
     if (place->cgroup_procs >= 0 && write(place->cgroup_procs, "0", 1) != 1)
         errno = 0;
     nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    return nothing >= 0 && dup2(nothing, 0) >= 0 && dup2(pipes->out[1], 1) >= 0 &&
+           dup2(pipes->err[1], 2) >= 0;
+}
+
+/* Returns on failure. */
+static void become_engine(const plumbing *pipes, char *const *argv, char *const *environment,
+                          const dt_spawn_place *place, pid_t agent)
+{
     /* Move the channel above all fixed numbers first: dup2 onto 3 must not hit a pipe that is
      * still needed. */
-    channel = fcntl(pipes->channel[1], F_DUPFD_CLOEXEC, 10);
-    if (nothing < 0 || channel < 0 || dup2(nothing, 0) < 0)
+    int channel = fcntl(pipes->channel[1], F_DUPFD_CLOEXEC, 10);
+
+    if (channel >= 0 && become_rank(pipes, place, agent) && dup2(channel, DT_SPAWN_CHANNEL_FD) >= 0)
+        execve(argv[0], argv, environment);
+}
+
+static size_t put_number(char *line, size_t at, int64_t number)
+{
+    char digits[20];
+    size_t count = 0;
+
+    line[at++] = ' ';
+    do
+        digits[count++] = (char)('0' + number % 10);
+    while ((number /= 10) > 0);
+    while (count > 0)
+        line[at++] = digits[--count];
+    return at;
+}
+
+static void say(const plumbing *pipes, char what, int problem, int index, bool exists)
+{
+    char line[80] = {what};
+    size_t at = put_number(line, 1, problem);
+
+    at = put_number(line, at, index);
+    at = put_number(line, at, exists);
+    line[at++] = '\n';
+    if (write(pipes->problem[1], line, at) < 0)
+        _exit(126);
+}
+
+/* Returns the candidate to execute; -1: there is none. One that cannot be executed is taken if there is no other, for a better
+ * message than 'not found'. */
+static int choose_candidate(const dt_spawn_program *program)
+{
+    struct stat info;
+    int weak = -1;
+
+    if (!program->search)
+        return 0;
+    for (int i = 0; program->candidates[i] != NULL; i++) {
+        if (stat(program->candidates[i], &info) != 0 || !S_ISREG(info.st_mode))
+            continue;
+        if (access(program->candidates[i], X_OK) == 0)
+            return i;
+        weak = i;
+    }
+    return weak;
+}
+
+/* Returns on failure, which it has reported. */
+static void become_program(const plumbing *pipes, const dt_spawn_program *program,
+                           const dt_spawn_place *place, pid_t agent)
+{
+    int index, problem;
+
+    if (!become_rank(pipes, place, agent)) {
+        say(pipes, DT_SPAWN_NOT_EXECUTED, errno, 0, true);
         return;
-    if (dup2(pipes->out[1], 1) < 0 || dup2(pipes->err[1], 2) < 0 ||
-        dup2(channel, DT_SPAWN_CHANNEL_FD) < 0)
+    }
+    if (program->folder[0] != '\0' && chdir(program->folder) != 0) {
+        say(pipes, DT_SPAWN_NO_FOLDER, errno, 0, false);
         return;
-    execve(argv[0], argv, environment);
+    }
+    if (program->checkpoint[0] != '\0' && access(program->checkpoint, F_OK) != 0) {
+        say(pipes, DT_SPAWN_NO_CHECKPOINT, errno, 0, false);
+        if (program->needs_checkpoint)
+            return;
+    }
+    index = choose_candidate(program);
+    if (index < 0) {
+        say(pipes, DT_SPAWN_NOT_FOUND, 0, 0, false);
+        return;
+    }
+    execve(program->candidates[index], program->words, program->environment);
+    problem = errno;
+    say(pipes, DT_SPAWN_NOT_EXECUTED, problem, index,
+        access(program->candidates[index], F_OK) == 0);
+}
+
+/* --- in the agent */
+
+/* Makes the pipes, and moves the one of problems out of the way of the child's fixed numbers 0 to 3. */
+static dt_status prepare(dt_spawned *spawned, plumbing *pipes, dt_error *err)
+{
+    dt_status st = DT_OK;
+    int high;
+
+    memset(spawned, 0, sizeof(*spawned));
+    spawned->channel = spawned->out = spawned->err = -1;
+    DT_TRY(plumbing_make(pipes, err));
+    high = fcntl(pipes->problem[1], F_DUPFD_CLOEXEC, 10);
+    if (high < 0)
+        DT_THROW(err, DT_ERR_IO, "cannot create the pipes of a rank: %s", strerror(errno));
+    close(pipes->problem[1]);
+    pipes->problem[1] = high;
+out:
+    return st;
+}
+
+dt_status dt_spawn_program_rank(dt_spawned *spawned, const dt_spawn_program *program,
+                                const dt_spawn_place *place, dt_error *err)
+{
+    pid_t agent = getpid();
+    plumbing pipes;
+    dt_status st;
+
+    DT_TRY(prepare(spawned, &pipes, err));
+    spawned->pid = fork();
+    if (spawned->pid < 0)
+        DT_THROW(err, DT_ERR_IO, "cannot start a process: %s", strerror(errno));
+    if (spawned->pid == 0) {
+        become_program(&pipes, program, place, agent);
+        _exit(127);
+    }
+    spawned->channel = pipes.problem[0];
+    spawned->out = pipes.out[0];
+    spawned->err = pipes.err[0];
+    pipes.problem[0] = pipes.out[0] = pipes.err[0] = -1;
+out:
+    plumbing_close(&pipes);
+    return st;
 }
 
 dt_status dt_spawn(dt_spawned *spawned, char *const *argv, char *const *environment,
@@ -78,23 +203,15 @@ dt_status dt_spawn(dt_spawned *spawned, char *const *argv, char *const *environm
 {
     pid_t agent = getpid();
     plumbing pipes;
-    int problem, high;
     dt_status st;
+    int problem;
 
-    memset(spawned, 0, sizeof(*spawned));
-    spawned->channel = spawned->out = spawned->err = -1;
-    DT_TRY(plumbing_make(&pipes, err));
-    /* Avoid the child's fixed numbers 0 to 3. */
-    high = fcntl(pipes.problem[1], F_DUPFD_CLOEXEC, 10);
-    if (high < 0)
-        DT_THROW(err, DT_ERR_IO, "cannot create the pipes of a rank: %s", strerror(errno));
-    close(pipes.problem[1]);
-    pipes.problem[1] = high;
+    DT_TRY(prepare(spawned, &pipes, err));
     spawned->pid = fork();
     if (spawned->pid < 0)
         DT_THROW(err, DT_ERR_IO, "cannot start a process: %s", strerror(errno));
     if (spawned->pid == 0) {
-        become(&pipes, argv, environment, place, agent);
+        become_engine(&pipes, argv, environment, place, agent);
         problem = errno;
         if (write(pipes.problem[1], &problem, sizeof(problem)) < 0)
             _exit(126);

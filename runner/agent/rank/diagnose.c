@@ -21,7 +21,8 @@
 
 struct dt_rank_diagnosis {
     dt_agent_rank *rank;
-    pid_t pid; /* of the process that is described: the rank's, or of the program that it runs */
+    pid_t
+        pid; /* of the process that is described: the rank's, or one that the program has started */
     json_t *event;
     dt_helper *stack;        /* NULL: ended, or not started */
     double deadline_seconds; /* deadline of the engine's answer; 0: it has answered, or cannot */
@@ -178,16 +179,16 @@ static void begin(dt_agent_rank *rank)
     rank->diagnosis = diagnosis;
     diagnosis->rank = rank;
     diagnosis->pid =
-        rank->program != 0 && rank->heartbeat.telling != 0 ? rank->heartbeat.telling : rank->pid;
+        rank->program != NULL && rank->heartbeat.telling != 0 ? rank->heartbeat.telling : rank->pid;
     diagnosis->event =
         json_pack("{s:s, s:I}", "event", "diagnosis", "rank", (json_int_t)rank->rank);
     json_object_update_new(diagnosis->event, dt_process_describe(diagnosis->pid));
-    if (rank->program != 0)
+    if (rank->program != NULL)
         json_object_set_new(diagnosis->event, "program", dt_agent_program_describe(rank));
     json_object_update_new(
         diagnosis->event,
         json_pack("{s:n, s:s, s:[], s:s}", "where", "where_note", "", "stack", "stack_note", ""));
-    if (rank->program == 0)
+    if (rank->program == NULL)
         ask_the_engine(diagnosis);
     else
         note(diagnosis, "where_note", "it runs a program");

@@ -83,7 +83,7 @@ static json_t *left_to_json(const dt_process *process)
     return json;
 }
 
-static void kill_and_look(dt_agent *agent)
+static void kill_and_find(dt_agent *agent)
 {
     dt_error err = DT_ERROR_INIT;
     dt_process *found = NULL;
@@ -104,6 +104,8 @@ static void kill_and_look(dt_agent *agent)
         json_array_append_new(left, left_to_json(&found[i]));
     }
     free(found);
+    if (over) /* a file system that hangs delays no end */
+        dt_agent_looks_give_up(agent, dt_agent_end_other_ranks);
     if (over || (count == 0 && !dt_agent_ranks_running(agent)))
         enter_proof(agent, left);
     else
@@ -141,11 +143,13 @@ void dt_agent_ending_begin(dt_agent *agent, double grace_seconds, const char *re
 
             if (!rank->running)
                 continue;
-            if (rank->program != 0 && rank->before == NULL)
+            if (rank->program != NULL && rank->before == NULL)
                 rank->before = dt_agent_program_describe(rank);
             if (ask_for_stack(rank)) {
                 if (agent->ending_deadline_seconds < for_stack)
                     agent->ending_deadline_seconds = for_stack;
+            } else if (grace_seconds > 0 && rank->program != NULL) {
+                dt_program_stop(rank->program);
             } else if (grace_seconds > 0) {
                 kill(rank->pid, SIGTERM);
                 kill(rank->pid, SIGCONT); /* also wakes a stopped rank */
@@ -183,7 +187,7 @@ void dt_agent_ending_advance(dt_agent *agent)
         (!running || dt_clock_monotonic_seconds() >= agent->ending_deadline_seconds))
         enter_kill(agent);
     if (agent->ending == DT_ENDING_KILL)
-        kill_and_look(agent);
+        kill_and_find(agent);
 }
 
 void dt_agent_ending_reap(dt_agent *agent)

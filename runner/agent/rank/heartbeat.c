@@ -57,8 +57,8 @@ static json_t *tell(dt_agent_rank *rank)
     dt_process_activity activity;
     char state[2] = "";
 
-    if (rank->program != 0 &&
-        dt_process_activity_read_tree(&activity, &rank->heartbeat.telling, rank->program))
+    if (rank->program != NULL &&
+        dt_process_activity_read_tree(&activity, &rank->heartbeat.telling, rank->pid))
         return tell_program(rank, &activity);
     if (!dt_process_activity_read(&activity, rank->pid))
         return NULL;
@@ -79,7 +79,7 @@ json_t *dt_agent_heartbeat(dt_agent *agent)
 
         if (told != NULL)
             json_array_append_new(ranks, told);
-        if (rank->running && rank->program == 0)
+        if (rank->running && rank->program == NULL)
             ask(rank);
     }
     return json_pack("{s:s, s:I, s:I, s:I, s:o}", "event", "alive", "time_ms",
@@ -91,7 +91,7 @@ json_t *dt_agent_heartbeat(dt_agent *agent)
 json_t *dt_agent_program_describe(const dt_agent_rank *rank)
 {
     double since = rank->heartbeat.quiet_since_seconds;
-    pid_t pid = rank->heartbeat.telling != 0 ? rank->heartbeat.telling : rank->program;
+    pid_t pid = rank->heartbeat.telling != 0 ? rank->heartbeat.telling : rank->pid;
     json_t *out = dt_process_describe_briefly(pid);
 
     json_object_set_new(out, "quiet_seconds",

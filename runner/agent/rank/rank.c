@@ -11,13 +11,13 @@
 #include "base/memory.h"
 #include "runner/agent/agent_int.h"
 #include "runner/agent/process/kernel.h"
-#include "runner/agent/process/process.h"
 #include "runner/agent/rank/event.h"
 #include "runner/agent/rank/text.h"
 #include "runner/channel/protocol.h"
 
-#define DRAIN_BYTES ((size_t)4 << 20)
-#define SHOW_MS     1000 /* between two states of a progress bar; and for an incomplete line */
+#define DRAIN_BYTES  ((size_t)4 << 20)
+#define BEFORE_BYTES ((size_t)256 << 10) /* of stdout that are read before stderr */
+#define SHOW_MS      1000 /* between two states of a progress bar; and for an incomplete line */
 
 static void on_output_line(void *context, const char *text, size_t length, bool cut)
 {
@@ -64,6 +64,47 @@ static void on_output(void *context)
         uv_timer_start(timer, on_output_timer, SHOW_MS, SHOW_MS / 4);
 }
 
+/* --- a program */
+
+static void on_program_output(void *context, const char *bytes, size_t length)
+{
+    dt_agent_output *output = context;
+    dt_agent_rank *rank = output->rank;
+
+    if (rank->program == NULL)
+        return;
+    if (output == &rank->err && rank->out.stream != NULL)
+        dt_stream_drain(rank->out.stream, BEFORE_BYTES); /* was written before */
+    if (output == &rank->err)
+        dt_program_read_errors(rank->program, bytes, length);
+    else
+        dt_program_read(rank->program, bytes, length);
+    dt_agent_programs_plan(rank->agent);
+}
+
+static void on_child_line(void *context, const char *text, size_t length, bool cut)
+{
+    dt_agent_rank *rank = context;
+    dt_strbuf line;
+
+    dt_strbuf_init(&line);
+    dt_strbuf_add(&line, text, length);
+    dt_program_says(rank->program, line.data);
+    dt_strbuf_release(&line);
+}
+
+static void on_child_end(void *context, const char *why)
+{
+    dt_agent_rank *rank = context;
+
+    dt_stream_close(rank->child);
+    rank->child = NULL;
+    dt_program_executed(rank->program);
+    dt_agent_programs_plan(rank->agent);
+}
+
+/* --- the channel of an engine */
+
 /* False for a failure that a peer's death caused: that is not the first cause. */
 static bool is_own_failure(const json_t *failed)
 {
@@ -81,15 +122,6 @@ static void refuse_line(dt_agent_rank *rank, const char *text, size_t length, co
     dt_text_clean(&note, text, length < 200 ? length : 200, length > 200);
     dt_agent_rank_log(rank, "agent", note.data);
     dt_strbuf_release(&note);
-}
-
-/* A rank that runs a program reports the program's pid. */
-static void note_program(dt_agent_rank *rank, pid_t pid)
-{
-    dt_process program;
-
-    if (pid != rank->pid && dt_process_read(&program, pid) && program.parent == rank->pid)
-        rank->program = pid;
 }
 
 static void on_channel_line(void *context, const char *text, size_t length, bool cut)
@@ -119,8 +151,6 @@ static void on_channel_line(void *context, const char *text, size_t length, bool
         json_decref(event);
         return;
     }
-    if (strcmp(kind, "ready") == 0)
-        note_program(rank, (pid_t)json_integer_value(json_object_get(event, "pid")));
     if (strcmp(kind, "failed") == 0)
         rank->failed_first = is_own_failure(event);
     json_object_set_new(event, "rank", json_integer(rank->rank));
@@ -135,31 +165,50 @@ static void on_channel_end(void *context, const char *why)
     rank->channel = NULL;
 }
 
-dt_status dt_agent_rank_follow(dt_agent_rank *rank, int channel, int out, int err_fd, dt_error *err)
+static dt_status follow_output(dt_agent_rank *rank, int out, int err_fd, dt_error *err)
 {
-    static const dt_stream_calls channel_calls = {.line = on_channel_line, .ended = on_channel_end};
-    static const dt_stream_calls output_calls = {
-        .line = on_output_line, .batch = on_output, .ended = on_output_end};
+    static const dt_stream_calls calls = {.line = on_output_line,
+                                          .bytes = on_program_output,
+                                          .batch = on_output,
+                                          .ended = on_output_end};
     uv_loop_t *loop = &rank->agent->loop;
     dt_status st, first;
 
     rank->out = (dt_agent_output){rank, NULL, "stdout"};
     rank->err = (dt_agent_output){rank, NULL, "stderr"};
-    /* Each call takes its descriptor, even if one before it failed. */
-    first = dt_stream_open(&rank->channel, loop, channel, DT_PROTOCOL_MAX_LINE_BYTES,
-                           &channel_calls, rank, err);
-    st = dt_stream_open(&rank->out.stream, loop, out, DT_AGENT_LOG_LINE_BYTES, &output_calls,
-                        &rank->out, err);
-    first = first != DT_OK ? first : st;
-    if (st == DT_OK)
+    first = dt_stream_open(&rank->out.stream, loop, out, DT_AGENT_LOG_LINE_BYTES, &calls,
+                           &rank->out, err);
+    if (first == DT_OK)
         dt_stream_display(rank->out.stream, SHOW_MS);
-    st = dt_stream_open(&rank->err.stream, loop, err_fd, DT_AGENT_LOG_LINE_BYTES, &output_calls,
+    st = dt_stream_open(&rank->err.stream, loop, err_fd, DT_AGENT_LOG_LINE_BYTES, &calls,
                         &rank->err, err);
     if (st == DT_OK)
         dt_stream_display(rank->err.stream, SHOW_MS);
     return first != DT_OK ? first : st;
 }
 
+dt_status dt_agent_rank_follow(dt_agent_rank *rank, int channel, int out, int err_fd, dt_error *err)
+{
+    static const dt_stream_calls channel_calls = {.line = on_channel_line, .ended = on_channel_end};
+    uv_loop_t *loop = &rank->agent->loop;
+    /* Each call takes its descriptors, even if one before it failed. */
+    dt_status first = dt_stream_open(&rank->channel, loop, channel, DT_PROTOCOL_MAX_LINE_BYTES,
+                                     &channel_calls, rank, err);
+    dt_status st = follow_output(rank, out, err_fd, err);
+
+    return first != DT_OK ? first : st;
+}
+
+dt_status dt_agent_rank_follow_program(dt_agent_rank *rank, int child, int out, int err_fd,
+                                       dt_error *err)
+{
+    static const dt_stream_calls child_calls = {.line = on_child_line, .ended = on_child_end};
+    dt_status first = dt_stream_open(&rank->child, &rank->agent->loop, child,
+                                     DT_AGENT_LOG_LINE_BYTES, &child_calls, rank, err);
+    dt_status st = follow_output(rank, out, err_fd, err);
+
+    return first != DT_OK ? first : st;
+}
 static void drain(dt_stream *const *stream)
 {
     if (*stream != NULL)
@@ -273,27 +322,78 @@ static int by_cause(const void *a, const void *b)
     return left_key - right_key;
 }
 
+static void on_last_look(dt_agent_rank *rank)
+{
+    rank->last_look = true;
+    rank->agent->ranks_changed(rank->agent);
+}
+
+/* A program has died, and no look at its files runs. */
+static void begin_last_look(dt_agent_rank *rank)
+{
+    dt_program_last_look(rank->program);
+    if (dt_program_look_ms(rank->program) > 0)
+        dt_agent_look(rank, on_last_look);
+    else
+        rank->last_look = true;
+}
+
+static void on_death(dt_agent_rank *rank, int status)
+{
+    rank->wait_status = status;
+    rank->running = false; /* its pid may be reused from here on */
+    rank->dying = true;
+    drain(&rank->channel);
+    drain(&rank->child);
+    if (rank->child != NULL)
+        on_child_end(rank, "");
+    drain(&rank->out.stream);
+    drain(&rank->err.stream);
+    rank->last_look = rank->program == NULL;
+    if (rank->program == NULL)
+        return;
+    dt_program_ended(rank->program, status);
+    if (!rank->look.running)
+        begin_last_look(rank);
+    else
+        rank->look.done = begin_last_look; /* after the one that runs */
+}
+
+/* Takes the ranks that have died and can be reported. Returns their number. */
+static size_t take_dead(dt_agent_rank **dead, dt_agent *agent)
+{
+    size_t count = 0;
+
+    for (int64_t i = 0; i < agent->rank_count; i++) {
+        dt_agent_rank *rank = &agent->ranks[i];
+
+        if (!rank->refused && !(rank->dying && rank->last_look))
+            continue;
+        if (rank->program != NULL)
+            rank->wait_status = dt_program_finish(rank->program, rank->look_given_up);
+        rank->dying = rank->refused = false;
+        dead[count++] = rank;
+    }
+    return count;
+}
+
 void dt_agent_ranks_reap(dt_agent *agent, void (*failed)(dt_agent *agent))
 {
     dt_agent_rank **dead = NULL;
-    size_t count = 0;
+    size_t count;
     int status;
     pid_t pid;
 
-    if (agent->rank_count > 0)
-        dead = dt_calloc((size_t)agent->rank_count, sizeof(dead[0]));
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
         dt_agent_rank *rank = rank_by_pid(agent, pid);
 
-        if (rank == NULL)
-            continue; /* a reparented descendant */
-        rank->wait_status = status;
-        rank->running = false; /* its pid may be reused from here on */
-        dead[count++] = rank;
-        drain(&rank->channel);
-        drain(&rank->out.stream);
-        drain(&rank->err.stream);
+        if (rank != NULL) /* else a reparented descendant */
+            on_death(rank, status);
     }
+    if (agent->rank_count == 0)
+        return;
+    dead = dt_calloc((size_t)agent->rank_count, sizeof(dead[0]));
+    count = take_dead(dead, agent);
     if (count > 1)
         qsort(dead, count, sizeof(dead[0]), by_cause);
     for (size_t i = 0; i < count; i++)
@@ -302,10 +402,18 @@ void dt_agent_ranks_reap(dt_agent *agent, void (*failed)(dt_agent *agent))
     free(dead);
 }
 
+void dt_agent_looks_give_up(dt_agent *agent, void (*failed)(dt_agent *agent))
+{
+    for (int64_t i = 0; i < agent->rank_count; i++)
+        if (agent->ranks[i].dying && !agent->ranks[i].last_look)
+            agent->ranks[i].last_look = agent->ranks[i].look_given_up = true;
+    dt_agent_ranks_reap(agent, failed);
+}
+
 bool dt_agent_ranks_running(const dt_agent *agent)
 {
     for (int64_t i = 0; i < agent->rank_count; i++)
-        if (agent->ranks[i].running)
+        if (agent->ranks[i].running || agent->ranks[i].dying)
             return true;
     return false;
 }
@@ -314,9 +422,14 @@ void dt_agent_rank_release(dt_agent_rank *rank)
 {
     dt_agent_diagnosis_end(rank);
     dt_stream_close(rank->channel);
+    dt_stream_close(rank->child);
     dt_stream_close(rank->out.stream);
     dt_stream_close(rank->err.stream);
-    rank->channel = rank->out.stream = rank->err.stream = NULL;
+    rank->channel = rank->child = rank->out.stream = rank->err.stream = NULL;
+    if (!rank->look.running) {
+        dt_program_close(rank->program);
+        rank->program = NULL;
+    }
     if (rank->kernel_log >= 0)
         close(rank->kernel_log);
     rank->kernel_log = -1;

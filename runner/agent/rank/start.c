@@ -1,4 +1,4 @@
-/* start: starts the plan's ranks of this node as processes. */
+/* start: starts the plan's ranks of this node as processes: engines, or the programs of a command once all ranks have met. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +13,7 @@
 #include "runner/agent/process/kernel.h"
 #include "runner/agent/process/process.h"
 #include "runner/agent/process/spawn.h"
+#include "runner/agent/rank/text.h"
 #include "runner/channel/protocol.h"
 
 /* The part of the plan that a node needs; the engine checks the rest when it reads the file. */
@@ -143,12 +144,28 @@ static void environment_for_node(dt_environment *out, const dt_agent *agent, con
     dt_environment_set_int(out, "DTRUN_CHANNEL", DT_SPAWN_CHANNEL_FD);
 }
 
+/* Records the process: it is the rank, whatever else fails. */
+static void note_started(dt_agent_rank *rank, const dt_spawned *spawned)
+{
+    dt_agent *agent = rank->agent;
+    dt_process process;
+
+    rank->pid = spawned->pid;
+    rank->running = true;
+    rank->start_ticks = dt_process_read(&process, rank->pid) ? process.start_ticks : 0;
+    dt_journal_add(&agent->journal,
+                   json_pack("{s:s, s:I, s:I, s:I, s:I, s:s, s:s?, s:s}", "event", "started",
+                             "rank", (json_int_t)rank->rank, "local_rank",
+                             (json_int_t)rank->local_rank, "pid", (json_int_t)rank->pid,
+                             "start_ticks", (json_int_t)rank->start_ticks, "device", rank->device,
+                             "cgroup", agent->cgroup.folder, "boot_id", agent->boot_id));
+}
+
 static dt_status rank_start(dt_agent_rank *rank, dt_environment *environment, const char *engine,
                             const char *plan, dt_error *err)
 {
     const char *const argv[] = {engine, "train", "--plan", plan, NULL};
     dt_agent *agent = rank->agent;
-    dt_process process;
     dt_spawned spawned;
     dt_status st;
 
@@ -159,19 +176,124 @@ static dt_status rank_start(dt_agent_rank *rank, dt_environment *environment, co
     rank->kernel_log = dt_kernel_log_open();
     DT_TRY(dt_spawn(&spawned, (char *const *)argv, environment->items,
                     &(dt_spawn_place){agent->cgroup.procs, agent->ranks_mask}, err));
-    rank->pid = spawned.pid;
-    rank->running = true;
-    rank->start_ticks = dt_process_read(&process, rank->pid) ? process.start_ticks : 0;
-    dt_journal_add(&agent->journal,
-                   json_pack("{s:s, s:I, s:I, s:I, s:I, s:s, s:s?, s:s}", "event", "started",
-                             "rank", (json_int_t)rank->rank, "local_rank",
-                             (json_int_t)rank->local_rank, "pid", (json_int_t)rank->pid,
-                             "start_ticks", (json_int_t)rank->start_ticks, "device", rank->device,
-                             "cgroup", agent->cgroup.folder, "boot_id", agent->boot_id));
-    /* From here on the process is recorded, whatever else fails. */
+    note_started(rank, &spawned);
     DT_TRY(dt_agent_rank_follow(rank, spawned.channel, spawned.out, spawned.err, err));
 out:
     return st;
+}
+
+/* --- the programs of a command */
+
+static void send_report(void *context, json_t *event)
+{
+    dt_agent_rank *rank = context;
+
+    if (strcmp(json_string_value(json_object_get(event, "event")), "failed") == 0)
+        rank->failed_first = strcmp(json_string_value(json_object_get(event, "status")),
+                                    dt_status_name(DT_ERR_PEER)) != 0;
+    json_object_set_new(event, "rank", json_integer(rank->rank));
+    dt_journal_add(&rank->agent->journal, event);
+}
+
+static void send_warning(void *context, const char *text)
+{
+    dt_strbuf line;
+
+    dt_strbuf_init(&line);
+    dt_strbuf_add_str(&line, "warning: ");
+    dt_text_clean(&line, text, strlen(text), false);
+    dt_agent_rank_log(context, "agent", line.data);
+    dt_strbuf_release(&line);
+}
+
+/* Lets go of the start of a program that cannot be started. */
+static void refuse_program(dt_agent_rank *rank, const dt_error *why)
+{
+    dt_program_refused(rank->program, why);
+    rank->refused = true;
+}
+
+static void finish_start(dt_agent *agent)
+{
+    for (int64_t i = 0; i < agent->rank_count; i++)
+        if (agent->ranks[i].look.running && agent->ranks[i].pid == 0)
+            return;
+    agent->starting = false;
+    dt_journal_keep_head(&agent->journal);
+}
+
+/* Starts a program whose files were looked at, unless the ranks are being ended. */
+static void start_program(dt_agent_rank *rank)
+{
+    dt_agent *agent = rank->agent;
+    dt_error err = DT_ERROR_INIT;
+    dt_spawn_program command;
+    dt_spawned spawned;
+
+    if (agent->ending != DT_ENDING_NO)
+        return;
+    rank->kernel_log = dt_kernel_log_open();
+    if (dt_program_command(&command, rank->program, &agent->environment, &err) != DT_OK) {
+        refuse_program(rank, &err);
+    } else if (dt_spawn_program_rank(&spawned, &command,
+                                     &(dt_spawn_place){agent->cgroup.procs, agent->ranks_mask},
+                                     &err) != DT_OK) {
+        refuse_program(rank, &err);
+    } else {
+        dt_program_started(rank->program, spawned.pid);
+        note_started(rank, &spawned);
+        if (dt_agent_rank_follow_program(rank, spawned.channel, spawned.out, spawned.err, &err) !=
+            DT_OK)
+            dt_agent_rank_log(rank, "agent", err.message);
+    }
+    finish_start(agent);
+}
+
+static void on_first_look(dt_agent_rank *rank)
+{
+    start_program(rank);
+    rank->agent->ranks_changed(rank->agent);
+}
+
+void dt_agent_start_programs(dt_agent *agent, const json_t *values)
+{
+    dt_error err = DT_ERROR_INIT;
+
+    if (agent->programs == NULL || !agent->starting || agent->programs->port_agreed)
+        return;
+    (void)dt_program_agree(agent->programs, values, &err);
+    for (int64_t i = 0; i < agent->rank_count; i++) {
+        dt_agent_rank *rank = &agent->ranks[i];
+
+        if (err.code != DT_OK)
+            refuse_program(rank, &err);
+        else if (rank->refused)
+            continue;
+        else if (dt_program_look_ms(rank->program) > 0)
+            dt_agent_look(rank, on_first_look);
+        else
+            start_program(rank);
+    }
+    finish_start(agent);
+    agent->ranks_changed(agent);
+}
+
+/* Opens the programs, and offers what their ranks exchange. */
+static void meet(dt_agent *agent)
+{
+    for (int64_t i = 0; i < agent->rank_count; i++) {
+        dt_agent_rank *rank = &agent->ranks[i];
+        char value[DT_PROGRAM_OFFER_SIZE] = "";
+        dt_error err = DT_ERROR_INIT;
+
+        if (dt_program_open(&rank->program, agent->programs, rank->rank,
+                            &(dt_reports){send_report, send_warning, rank}, &err) != DT_OK ||
+            dt_program_offer(value, agent->programs, rank->rank, &err) != DT_OK)
+            refuse_program(rank, &err);
+        else
+            dt_agent_rendezvous_offer(rank, DT_PROGRAM_RENDEZVOUS, value);
+    }
+    agent->ranks_changed(agent);
 }
 
 /* Chooses the strongest means of this node to find and end the run's processes, and logs it
@@ -212,6 +334,10 @@ static void start_ranks(dt_agent *agent)
 {
     dt_strbuf plan;
 
+    if (agent->programs != NULL) {
+        meet(agent);
+        return;
+    }
     dt_strbuf_init(&plan);
     dt_strbuf_add_fmt(&plan, "%s/plan.json", agent->folder);
     agent->starting = false;
@@ -245,6 +371,10 @@ dt_status dt_agent_start(dt_agent *agent, const dt_agent_command *command, dt_er
     DT_TRY(layout_read(&world, agent, command->plan, err));
     dt_strbuf_add_fmt(&plan, "%s/plan.json", agent->folder);
     DT_TRY(plan_write(plan.data, command->plan, err));
+    if (dt_program_is_planned(command->plan))
+        DT_TRY(dt_program_plan_open(&agent->programs, command->plan, err));
+    else if (command->engine[0] == '\0')
+        DT_THROW(err, DT_ERR_CORRUPT, "start: 'engine' is empty, but the plan needs one");
     DT_TRY(ranks_read(agent, &world, command->node, err));
     environment_for_node(&agent->environment, agent, &world, command);
     visible_find(agent);

@@ -11,7 +11,7 @@
 
 /* GPU memory that a driver may keep without any process of the run */
 #define MEMORY_SLACK_BYTES ((int64_t)512 << 20)
-#define DT_FATAL_PLACE     " at " /* before the place in a program, engine/program/last_error.h */
+#define DT_FATAL_PLACE     " at " /* before the place in a program, runner/agent/program/last_error.c */
 #define CLOCKS_MS          1000   /* how far the times of two nodes may differ after correction */
 
 void dt_verdict_init(dt_verdict *verdict, int64_t world_size)

@@ -1,23 +1,18 @@
-#include "engine/program/saves.h"
+/* saves: finds the checkpoints that a program writes. */
 
 #include <ctype.h>
 #include <dirent.h>
-#include <errno.h>
 #include <fnmatch.h>
 #include <glob.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
-#include "base/clock.h"
-#include "base/display.h"
-#include "base/log.h"
 #include "base/memory.h"
+#include "base/clock.h"
 #include "base/strbuf.h"
-#include "engine/program/words.h"
+#include "base/display.h"
+#include "runner/agent/program/program_int.h"
 
 #define STEP             "{step}"
 #define PATHS_MOST       10000
@@ -43,19 +38,15 @@ typedef struct save {
 
 struct dt_saves {
     const dt_recipe *recipe;
-    dt_events *events;
+    const dt_reports *reports;
     const char *path; /* of the recipe, with the run's id */
-    char *pattern;    /* for glob: {step} is [0-9]* */
+    char *pattern;    /* the same below the recipe's folder, for glob: {step} is [0-9]* */
     double interval_seconds;
-    save *all; /* [count], ascending by path */
+    double looked_seconds; /* by the monotonic clock */
+    save *all;             /* [count], ascending by path */
     size_t count;
-    atomic_int_fast64_t step;
+    const atomic_int_fast64_t *step; /* of the metrics */
     bool warned_paths, warned_text, found;
-    bool running; /* the thread exists */
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t ended;
-    bool ending; /* under the lock */
 };
 
 /* --- paths */
@@ -88,6 +79,16 @@ bool dt_saves_match(int64_t *step, const char *pattern, const char *path)
     free(before);
     free(copy);
     return fits;
+}
+
+/* Returns whether a path that glob() found is one of the recipe's, as dt_saves_match does for its part below the folder. */
+static bool matches(int64_t *step, const dt_saves *saves, const char *path)
+{
+    const char *folder = saves->recipe->workdir.folder;
+
+    if (saves->path[0] != '/' && folder[0] != '\0')
+        path += strlen(folder) + 1;
+    return dt_saves_match(step, saves->path, path);
 }
 
 /* Returns the last number in the path's last part; 0 without one. */
@@ -177,27 +178,18 @@ static bool is_complete(const dt_saves *saves, const save *one, bool ended_well)
 }
 
 /* last: the program has ended well, so that other nodes have no part of it that is being written. */
-static dt_status report(dt_saves *saves, const save *one, bool last, dt_error *err)
+static void report(dt_saves *saves, const save *one, bool last)
 {
-    const char *folder = saves->recipe->workdir.folder;
     int64_t step, metrics = one->step;
-    dt_strbuf path;
-    dt_status st;
 
-    dt_saves_match(&step, saves->path, one->path);
+    matches(&step, saves, one->path);
     if (step < 0)
         step = metrics > 0 ? metrics : number_in_name(one->path);
-    dt_strbuf_init(&path);
-    dt_strbuf_add_fmt(&path, "%s%s%s", one->path[0] == '/' ? "" : folder,
-                      one->path[0] == '/' ? "" : "/", one->path);
-    st = dt_events_send(saves->events,
-                        json_pack("{s:s, s:I, s:s, s:I, s:s, s:n, s:n, s:n, s:b}", "event",
-                                  "checkpoint", "step", (json_int_t)step, "directory", path.data,
-                                  "bytes", (json_int_t)one->files.bytes, "digest", "", "valid_loss",
-                                  "score", "seconds", "last", (int)last),
-                        err);
-    dt_strbuf_release(&path);
-    return st;
+    dt_reports_send(saves->reports,
+                    json_pack("{s:s, s:I, s:s, s:I, s:s, s:n, s:n, s:n, s:b}", "event",
+                              "checkpoint", "step", (json_int_t)step, "directory", one->path,
+                              "bytes", (json_int_t)one->files.bytes, "digest", "", "valid_loss",
+                              "score", "seconds", "last", (int)last));
 }
 
 /* Compares the files at the path with those of the last look; *one: the save of the last look, or a new one. */
@@ -219,7 +211,7 @@ static void compare(dt_saves *saves, save *one, bool first)
         return;
     one->files = now;
     one->since_seconds = dt_clock_monotonic_seconds();
-    one->step = saves->step;
+    one->step = *saves->step;
     one->reported = first;
 }
 
@@ -227,12 +219,12 @@ static bool is_wanted(dt_saves *saves, const char *path)
 {
     int64_t step;
 
-    if (!dt_saves_match(&step, saves->path, path))
+    if (!matches(&step, saves, path))
         return false;
     if (dt_utf8_valid_length(path, strlen(path)) == strlen(path))
         return true;
     if (!saves->warned_text)
-        dt_log_warn("a checkpoint is left out: its name is not UTF-8");
+        dt_reports_warn(saves->reports, "a checkpoint is left out: its name is not UTF-8");
     saves->warned_text = true;
     return false;
 }
@@ -252,8 +244,9 @@ static void list(dt_saves *saves, const glob_t *paths)
             continue;
         if (saves->count == PATHS_MOST) {
             if (!saves->warned_paths)
-                dt_log_warn("more than %d paths match '%s': the others are left out", PATHS_MOST,
-                            saves->path);
+                dt_reports_warn(saves->reports,
+                                "more than %d paths match '%s': the others are left out",
+                                PATHS_MOST, saves->path);
             saves->warned_paths = true;
             break;
         }
@@ -276,9 +269,8 @@ static int by_bytes(const void *a, const void *b)
 }
 
 /* first: what exists is not reported. */
-static dt_status look_at_files(dt_saves *saves, bool first, bool ended_well, dt_error *err)
+static void look_at_files(dt_saves *saves, bool first, bool ended_well)
 {
-    dt_status st = DT_OK;
     glob_t paths = {0};
 
     if (glob(saves->pattern, GLOB_NOSORT, NULL, &paths) != 0)
@@ -292,127 +284,77 @@ static dt_status look_at_files(dt_saves *saves, bool first, bool ended_well, dt_
         compare(saves, one, first);
         if (one->reported || !is_complete(saves, one, ended_well))
             continue;
-        DT_TRY(report(saves, one, ended_well, err));
+        report(saves, one, ended_well);
         one->reported = saves->found = true;
     }
-out:
     globfree(&paths);
-    return st;
+    saves->looked_seconds = dt_clock_monotonic_seconds();
 }
 
-/* --- the thread */
+/* --- from the start of the program to its end */
 
-static void *run(void *context)
+double dt_saves_interval_seconds(const dt_recipe *recipe)
 {
-    dt_saves *saves = context;
-    dt_error problem = DT_ERROR_INIT;
-    dt_status st = DT_OK;
+    double settle = recipe->checkpoints.settle_seconds;
 
-    pthread_mutex_lock(&saves->lock);
-    while (!saves->ending && st == DT_OK) {
-        struct timespec until;
-        double seconds = dt_clock_monotonic_seconds() + saves->interval_seconds;
-
-        until.tv_sec = (time_t)seconds;
-        until.tv_nsec = (long)(1e9 * (seconds - (double)until.tv_sec));
-        while (!saves->ending &&
-               pthread_cond_timedwait(&saves->ended, &saves->lock, &until) != ETIMEDOUT)
-            continue;
-        if (saves->ending)
-            break;
-        pthread_mutex_unlock(&saves->lock);
-        st = look_at_files(saves, false, false, &problem); /* fails if the channel is lost */
-        pthread_mutex_lock(&saves->lock);
-    }
-    pthread_mutex_unlock(&saves->lock);
-    return NULL;
+    return settle / 2 < INTERVAL_SECONDS ? settle / 2 : INTERVAL_SECONDS;
 }
 
-dt_status dt_saves_open(dt_saves **out, const dt_plan *plan, dt_events *events, dt_arena *arena,
-                        dt_error *err)
+void dt_saves_open(dt_saves **out, const dt_plan *plan, const atomic_int_fast64_t *step,
+                   const dt_reports *reports, dt_arena *arena)
 {
     const dt_recipe *recipe = &plan->recipe;
-    const char *path = dt_program_replace_run(plan, recipe->checkpoints.path, arena);
-    const char *number = strstr(path, STEP);
-    double settle = recipe->checkpoints.settle_seconds;
-    pthread_condattr_t attributes;
+    const char *number;
     dt_saves *saves;
     dt_strbuf text;
 
     *out = NULL;
-    if (path[0] == '\0')
-        return DT_OK;
+    if (recipe->checkpoints.path[0] == '\0')
+        return;
     saves = dt_calloc(1, sizeof(*saves));
     saves->recipe = recipe;
-    saves->path = path;
-    saves->events = events;
-    saves->interval_seconds = settle / 2 < INTERVAL_SECONDS ? settle / 2 : INTERVAL_SECONDS;
-    pthread_mutex_init(&saves->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&saves->ended, &attributes);
-    pthread_condattr_destroy(&attributes);
+    saves->path = dt_program_replace_run(plan, recipe->checkpoints.path, arena);
+    saves->step = step;
+    saves->reports = reports;
+    saves->interval_seconds = dt_saves_interval_seconds(recipe);
     dt_strbuf_init(&text);
+    dt_strbuf_add_str(&text, dt_program_path(plan, recipe->checkpoints.path, true, arena));
+    number = strstr(text.data, STEP);
     if (number != NULL)
-        dt_strbuf_add_fmt(&text, "%.*s[0-9]*%s", (int)(number - path), path, number + strlen(STEP));
+        saves->pattern = dt_strdup(dt_arena_printf(arena, "%.*s[0-9]*%s", (int)(number - text.data),
+                                                   text.data, number + strlen(STEP)));
     else
-        dt_strbuf_add_str(&text, path);
-    saves->pattern = dt_strbuf_detach(&text);
+        saves->pattern = dt_strdup(text.data);
+    dt_strbuf_release(&text);
     *out = saves;
-    return look_at_files(saves, true, false, err);
+    look_at_files(saves, true, false);
 }
 
-dt_status dt_saves_start(dt_saves *saves, dt_error *err)
+void dt_saves_look(dt_saves *saves)
 {
-    if (saves == NULL)
-        return DT_OK;
-    if (pthread_create(&saves->thread, NULL, run, saves) != 0)
-        return DT_FAIL(err, DT_ERR_IO, "cannot start a thread that looks for checkpoints");
-    saves->running = true;
-    return DT_OK;
-}
-
-void dt_saves_note_step(dt_saves *saves, int64_t step)
-{
-    if (saves != NULL)
-        saves->step = step;
-}
-
-static void end_thread(dt_saves *saves)
-{
-    if (!saves->running)
-        return;
-    pthread_mutex_lock(&saves->lock);
-    saves->ending = true;
-    pthread_cond_signal(&saves->ended);
-    pthread_mutex_unlock(&saves->lock);
-    pthread_join(saves->thread, NULL);
-    saves->running = false;
+    if (saves != NULL &&
+        dt_clock_monotonic_seconds() - saves->looked_seconds >= saves->interval_seconds)
+        look_at_files(saves, false, false);
 }
 
 void dt_saves_end(dt_saves *saves, bool ended_well)
 {
-    dt_error problem = DT_ERROR_INIT;
-
     if (saves == NULL)
         return;
-    end_thread(saves);
-    (void)look_at_files(saves, false, ended_well, &problem);
+    look_at_files(saves, false, ended_well);
     if (ended_well && !saves->found)
-        dt_log_warn("the program saved nothing that matches 'checkpoints': '%s' in '%s'",
-                    saves->path, saves->recipe->workdir.folder);
+        dt_reports_warn(saves->reports,
+                        "the program saved nothing that matches 'checkpoints': '%s' in '%s'",
+                        saves->path, saves->recipe->workdir.folder);
 }
 
 void dt_saves_close(dt_saves *saves)
 {
     if (saves == NULL)
         return;
-    end_thread(saves);
     for (size_t i = 0; i < saves->count; i++)
         free(saves->all[i].path);
     free(saves->all);
     free(saves->pattern);
-    pthread_cond_destroy(&saves->ended);
-    pthread_mutex_destroy(&saves->lock);
     free(saves);
 }

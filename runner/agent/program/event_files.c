@@ -1,4 +1,4 @@
-#include "engine/program/metrics_board.h"
+/* event_files: follows the event files of TensorBoard that a program writes. */
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -7,11 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/log.h"
 #include "base/memory.h"
-#include "engine/program/metrics_int.h"
+#include "base/clock.h"
 #include "recipes/foreign/event_file.h"
+#include "runner/agent/program/program_int.h"
 
 #define LOOK_SECONDS 5.0
 #define DEPTH_MOST   8
@@ -82,7 +81,7 @@ static void look(dt_metrics_board *board)
     int64_t seen = 0;
 
     board->looked_seconds = dt_clock_monotonic_seconds();
-    look_into(board, board->folder[0] != '\0' ? board->folder : ".", 0, &seen);
+    look_into(board, board->folder, 0, &seen);
 }
 
 void dt_metrics_board_open(dt_metrics_board **out, const char *folder)
@@ -121,7 +120,8 @@ static dt_status take_value(void *context, const dt_event_value *value, dt_error
     tag[value->tag_length] = '\0';
     values = json_object();
     dt_metrics_add_foreign(metrics, values, tag, value->step, value->value);
-    return dt_metrics_send(metrics, value->step, values, err);
+    dt_metrics_send(metrics, value->step, values);
+    return DT_OK;
 }
 
 /* Skips a record that is larger than a piece: scalars are small. */
@@ -136,8 +136,7 @@ static bool skip_large(dt_metrics_board *board, event_file *file, size_t got)
     return true;
 }
 
-static dt_status read_file(dt_metrics_board *board, event_file *file, dt_output_metrics *metrics,
-                           dt_error *err)
+static void read_file(dt_metrics_board *board, event_file *file, dt_output_metrics *metrics)
 {
     int fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     dt_error problem = DT_ERROR_INIT;
@@ -158,25 +157,16 @@ static dt_status read_file(dt_metrics_board *board, event_file *file, dt_output_
     if (fd >= 0)
         close(fd);
     if (st == DT_ERR_CORRUPT) {
-        dt_log_warn("%s: the rest of it is not read", problem.message);
+        dt_reports_warn(metrics->reports, "%s: the rest of it is not read", problem.message);
         file->damaged = true;
-        return DT_OK;
     }
-    if (st != DT_OK)
-        *err = problem;
-    return st;
 }
 
-dt_status dt_metrics_board_read(dt_metrics_board *board, dt_output_metrics *metrics, bool ended,
-                                dt_error *err)
+void dt_metrics_board_read(dt_metrics_board *board, dt_output_metrics *metrics, bool ended)
 {
-    dt_status st = DT_OK;
-
     if (ended || dt_clock_monotonic_seconds() - board->looked_seconds > LOOK_SECONDS)
         look(board);
     for (size_t i = 0; i < board->count; i++)
         if (!board->files[i].damaged)
-            DT_TRY(read_file(board, &board->files[i], metrics, err));
-out:
-    return st;
+            read_file(board, &board->files[i], metrics);
 }

@@ -1,4 +1,5 @@
-#include "engine/program/words.h"
+/* words: makes the words of the program for one rank, and the paths of its recipe. */
+#include "runner/agent/program/program_int.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -142,4 +143,25 @@ const char *dt_program_replace_run(const dt_plan *plan, const char *text, dt_are
     const replacement run = {"{run}", plan->run};
 
     return replace(text, &run, 1, arena);
+}
+
+const char *dt_program_path(const dt_plan *plan, const char *path, bool pattern, dt_arena *arena)
+{
+    const char *text = dt_program_replace_run(plan, path, arena);
+    const char *folder = plan->recipe.workdir.folder;
+    dt_strbuf out;
+
+    if (text[0] == '/' || folder[0] == '\0')
+        return text;
+    dt_strbuf_init(&out);
+    for (; *folder != '\0'; folder++) {
+        if (pattern && strchr("*?[\\", *folder) != NULL)
+            dt_strbuf_add_char(&out, '\\');
+        dt_strbuf_add_char(&out, *folder);
+    }
+    if (text[0] != '\0')
+        dt_strbuf_add_fmt(&out, "/%s", text);
+    text = dt_arena_strdup(arena, out.data);
+    dt_strbuf_release(&out);
+    return text;
 }

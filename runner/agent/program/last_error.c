@@ -1,4 +1,4 @@
-#include "engine/program/last_error.h"
+#include "runner/agent/program/program_int.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "engine/program/metrics_file.h"
+/* metric_files: follows a file that a program writes metrics to. */
 
 #include <fcntl.h>
 #include <glob.h>
@@ -9,11 +9,10 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/log.h"
-#include "engine/program/metrics_int.h"
+#include "runner/agent/program/program_int.h"
 
 #define CHUNK_BYTES 65536
-#define MOST_BYTES  ((int64_t)4 << 20) /* that are read at once: output and signals wait meanwhile */
+#define MOST_BYTES  ((int64_t)4 << 20) /* that are read in one look */
 #define STATE_BYTES ((size_t)64 << 20)
 #define STATE_NAME  "trainer_state.json"
 
@@ -49,7 +48,7 @@ static bool find(dt_strbuf *out, struct stat *info, const dt_metrics_file *file)
     glob_t all;
 
     dt_strbuf_reset(out);
-    if (strpbrk(file->path, "*?[") == NULL) {
+    if (!file->pattern) {
         dt_strbuf_add_str(out, file->path);
         return stat(file->path, info) == 0;
     }
@@ -89,12 +88,12 @@ static void read_header(dt_metrics_file *file)
         dt_strbuf_add(&file->header, line, (size_t)(end - line));
 }
 
-void dt_metrics_file_open(dt_metrics_file *out, const char *path)
+void dt_metrics_file_open(dt_metrics_file *out, const char *path, bool pattern)
 {
     struct stat info;
     dt_strbuf found;
 
-    *out = (dt_metrics_file){.path = path, .fd = -1};
+    *out = (dt_metrics_file){.path = path, .pattern = pattern, .fd = -1};
     dt_strbuf_init(&out->header);
     dt_strbuf_init(&out->row);
     dt_strbuf_init(&found);
@@ -151,10 +150,9 @@ static void follow_path(dt_metrics_file *file)
 
 /* --- the state of a Trainer */
 
-static dt_status take_state(dt_output_metrics *metrics, const json_t *state, dt_error *err)
+static void take_state(dt_output_metrics *metrics, const json_t *state)
 {
     json_t *entry, *value;
-    dt_status st = DT_OK;
     const char *name;
     size_t i;
 
@@ -170,33 +168,28 @@ static dt_status take_state(dt_output_metrics *metrics, const json_t *state, dt_
             if (strcmp(name, "step") != 0 && json_is_number(value))
                 dt_metrics_add_foreign(metrics, values, name, (int64_t)step,
                                        json_number_value(value));
-        DT_TRY(dt_metrics_send(metrics, (int64_t)step, values, err));
+        dt_metrics_send(metrics, (int64_t)step, values);
     }
-out:
-    return st;
 }
 
 /* Reads the state if it has changed. One that is being written cannot be parsed, and is read at the next look. */
-static dt_status read_state(dt_metrics_file *file, dt_output_metrics *metrics, dt_error *err)
+static void read_state(dt_metrics_file *file, dt_output_metrics *metrics)
 {
     json_t *state = NULL;
-    dt_status st = DT_OK;
     struct stat info;
     dt_strbuf path, text;
 
     dt_strbuf_init(&path);
     dt_strbuf_init(&text);
-    if (!find(&path, &info, file) || !is_after(&info.st_mtim, &file->read) ||
-        dt_file_read(&text, path.data, STATE_BYTES, NULL) != DT_OK ||
-        dt_json_parse(&state, text.data, text.length, STATE_NAME, NULL) != DT_OK)
-        goto out;
-    file->read = info.st_mtim;
-    DT_TRY(take_state(metrics, state, err));
-out:
+    if (find(&path, &info, file) && is_after(&info.st_mtim, &file->read) &&
+        dt_file_read(&text, path.data, STATE_BYTES, NULL) == DT_OK &&
+        dt_json_parse(&state, text.data, text.length, STATE_NAME, NULL) == DT_OK) {
+        file->read = info.st_mtim;
+        take_state(metrics, state);
+    }
     json_decref(state);
     dt_strbuf_release(&path);
     dt_strbuf_release(&text);
-    return st;
 }
 
 /* --- a table */
@@ -231,18 +224,16 @@ static bool is_number(double *out, const char *text)
     return end != text && *end == '\0' && strpbrk(text, "xX") == NULL;
 }
 
-static dt_status take_row(dt_metrics_file *file, dt_output_metrics *metrics, char *row,
-                          dt_error *err)
+static void take_row(dt_metrics_file *file, dt_output_metrics *metrics, char *row)
 {
     dt_strbuf names, cells;
     char *name, *cell, *names_rest, *cells_rest;
     double value, step = -1;
     json_t *values;
-    dt_status st = DT_OK;
 
     dt_strbuf_init(&names);
     dt_strbuf_init(&cells);
-    for (int turn = 0; turn < 2 && st == DT_OK; turn++) { /* the step first, wherever it is */
+    for (int turn = 0; turn < 2; turn++) { /* the step first, wherever it is */
         values = turn == 1 ? json_object() : NULL;
         dt_strbuf_reset(&names);
         dt_strbuf_reset(&cells);
@@ -265,18 +256,16 @@ static dt_status take_row(dt_metrics_file *file, dt_output_metrics *metrics, cha
             break;
         }
         if (turn == 1)
-            st = dt_metrics_send(metrics, (int64_t)step, values, err);
+            dt_metrics_send(metrics, (int64_t)step, values);
     }
     dt_strbuf_release(&names);
     dt_strbuf_release(&cells);
-    return st;
 }
 
-static dt_status take_rows(dt_metrics_file *file, dt_output_metrics *metrics, const char *bytes,
-                           size_t length, dt_error *err)
+static void take_rows(dt_metrics_file *file, dt_output_metrics *metrics, const char *bytes,
+                      size_t length)
 {
     const char *end = bytes + length;
-    dt_status st = DT_OK;
 
     while (bytes < end) {
         const char *stop = memchr(bytes, '\n', (size_t)(end - bytes));
@@ -285,13 +274,10 @@ static dt_status take_rows(dt_metrics_file *file, dt_output_metrics *metrics, co
         if (stop == NULL)
             break;
         if (file->row.length > 0)
-            st = take_row(file, metrics, file->row.data, err);
+            take_row(file, metrics, file->row.data);
         dt_strbuf_reset(&file->row);
-        if (st != DT_OK)
-            break;
         bytes = stop + 1;
     }
-    return st;
 }
 
 /* Reads a table again from its first row if its names have changed. Returns whether it has names. */
@@ -312,31 +298,36 @@ static bool look_at_header(dt_metrics_file *file)
     return file->header.length > 0;
 }
 
-dt_status dt_metrics_file_read(dt_metrics_file *file, dt_output_metrics *metrics, dt_error *err)
+/* Reads the lines or rows that were appended. */
+static void read_appended(dt_metrics_file *file, dt_output_metrics *metrics)
 {
     int64_t end = file->offset + MOST_BYTES;
     char chunk[CHUNK_BYTES];
-    dt_status st = DT_OK;
 
-    metrics->again = true; /* files may repeat what they had */
-    if (ends_with(file->path, STATE_NAME)) {
-        DT_TRY(read_state(file, metrics, err));
-        goto out;
-    }
-    metrics->again = is_table(file);
     follow_path(file);
     if (file->fd >= 0 && is_table(file) && !look_at_header(file))
-        goto out;
+        return;
     while (file->fd >= 0 && file->offset < end) {
         ssize_t length = pread(file->fd, chunk, sizeof(chunk), (off_t)file->offset);
 
         if (length <= 0)
             break;
         file->offset += length;
-        DT_TRY(is_table(file) ? take_rows(file, metrics, chunk, (size_t)length, err)
-                              : dt_output_metrics_read(metrics, chunk, (size_t)length, err));
+        if (is_table(file))
+            take_rows(file, metrics, chunk, (size_t)length);
+        else
+            dt_output_metrics_read(metrics, chunk, (size_t)length);
     }
-out:
+}
+
+void dt_metrics_file_read(dt_metrics_file *file, dt_output_metrics *metrics)
+{
+    bool is_state = ends_with(file->path, STATE_NAME);
+
+    metrics->again = is_state || is_table(file); /* they may repeat what they had */
+    if (is_state)
+        read_state(file, metrics);
+    else
+        read_appended(file, metrics);
     metrics->again = false;
-    return st;
 }

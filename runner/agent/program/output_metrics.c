@@ -1,15 +1,12 @@
-#include "engine/program/output_metrics.h"
+#include "runner/agent/program/program_int.h"
 
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/log.h"
 #include "base/memory.h"
-#include "engine/channel/activity.h"
-#include "engine/program/metrics_int.h"
+#include "base/clock.h"
 
 #define LINE_MOST        ((size_t)64 << 10)
 #define NAMES_MOST       256
@@ -20,7 +17,7 @@
 #define BAR_SECONDS      2.0 /* in which a progress bar is drawn again after a line */
 
 dt_status dt_output_metrics_open(dt_output_metrics **out, const dt_recipe *recipe,
-                                 int64_t first_step, dt_events *events, dt_error *err)
+                                 int64_t first_step, const dt_reports *reports, dt_error *err)
 {
     dt_output_metrics *metrics;
     dt_status st = DT_OK;
@@ -31,7 +28,7 @@ dt_status dt_output_metrics_open(dt_output_metrics **out, const dt_recipe *recip
         return DT_OK;
     metrics = dt_calloc(1, sizeof(*metrics));
     metrics->kind = recipe->metrics.kind;
-    metrics->events = events;
+    metrics->reports = reports;
     metrics->steps = json_object();
     metrics->bar.waiting = json_array();
     metrics->loss = NAN;
@@ -61,8 +58,9 @@ bool dt_metrics_may_send(dt_output_metrics *metrics)
         metrics->credit = LINES_AT_ONCE;
     if (metrics->credit < 1) {
         if (metrics->lines_left++ == 0)
-            dt_log_warn("more than %g lines of metrics a second: some are left out",
-                        LINES_PER_SECOND);
+            dt_reports_warn(metrics->reports,
+                            "more than %g lines of metrics a second: some are left out",
+                            LINES_PER_SECOND);
         return false;
     }
     metrics->credit -= 1;
@@ -86,15 +84,17 @@ static bool take_point(dt_output_metrics *metrics, const char *name, int64_t ste
 
     if (last == NULL && json_object_size(metrics->steps) >= NAMES_MOST) {
         if (metrics->names_left++ == 0)
-            dt_log_warn("more than %d names of metrics: '%.64s' and later ones are left out",
-                        NAMES_MOST, name);
+            dt_reports_warn(metrics->reports,
+                            "more than %d names of metrics: '%.64s' and later ones are left out",
+                            NAMES_MOST, name);
         return false;
     }
     if (last != NULL && json_integer_value(last) >= step) {
         if (metrics->again)
             return false;
         if (metrics->points_left++ == 0)
-            dt_log_warn(
+            dt_reports_warn(
+                metrics->reports,
                 "metric '%.64s' has step %lld after step %lld: points of a step that is not "
                 "above the last one are left out",
                 name, (long long)step, (long long)json_integer_value(last));
@@ -118,7 +118,7 @@ void dt_metrics_leave(dt_output_metrics *metrics, dt_metrics_left why, const cha
     };
 
     if (metrics->left[why]++ == 0)
-        dt_log_warn("%s and is left out: %.200s", words[why], sample);
+        dt_reports_warn(metrics->reports, "%s and is left out: %.200s", words[why], sample);
 }
 
 /* --- values of a line */
@@ -133,18 +133,15 @@ void dt_metrics_add(dt_output_metrics *metrics, json_t *values, const char *name
         metrics->loss = value;
 }
 
-dt_status dt_metrics_send(dt_output_metrics *metrics, int64_t step, json_t *values, dt_error *err)
+void dt_metrics_send(dt_output_metrics *metrics, int64_t step, json_t *values)
 {
     if (json_object_size(values) == 0) {
         json_decref(values);
-        return DT_OK;
+        return;
     }
     metrics->step = step > metrics->step ? step : metrics->step;
-    dt_activity_step(metrics->step);
-    return dt_events_send(metrics->events,
-                          json_pack("{s:s, s:I, s:o}", "event", "metrics", "step", (json_int_t)step,
-                                    "values", values),
-                          err);
+    dt_reports_send(metrics->reports, json_pack("{s:s, s:I, s:o}", "event", "metrics", "step",
+                                                (json_int_t)step, "values", values));
 }
 
 void dt_metrics_add_foreign(dt_output_metrics *metrics, json_t *values, const char *name,
@@ -169,22 +166,18 @@ void dt_metrics_add_foreign(dt_output_metrics *metrics, json_t *values, const ch
 
 /* --- lines */
 
-static dt_status end_line(dt_output_metrics *metrics, dt_metrics_line *line, dt_error *err)
+static void end_line(dt_output_metrics *metrics, dt_metrics_line *line)
 {
-    dt_status st = DT_OK;
-
     if (!line->skipping && line->text.length > 0)
-        st = dt_metrics_take_line(metrics, line->text.data, err);
+        dt_metrics_take_line(metrics, line->text.data);
     line->skipping = false;
     dt_strbuf_reset(&line->text);
-    return st;
 }
 
-static dt_status read_lines(dt_output_metrics *metrics, dt_metrics_line *line, const char *bytes,
-                            size_t length, dt_error *err)
+static void read_lines(dt_output_metrics *metrics, dt_metrics_line *line, const char *bytes,
+                       size_t length)
 {
     const char *end = bytes + length;
-    dt_status st = DT_OK;
 
     while (bytes < end) {
         const char *stop = bytes;
@@ -198,49 +191,28 @@ static dt_status read_lines(dt_output_metrics *metrics, dt_metrics_line *line, c
             dt_strbuf_reset(&line->text);
         }
         if (stop < end)
-            DT_TRY(end_line(metrics, line, err));
+            end_line(metrics, line);
         bytes = stop + 1;
     }
-out:
-    return st;
 }
 
-dt_status dt_output_metrics_read(dt_output_metrics *metrics, const char *bytes, size_t length,
-                                 dt_error *err)
+void dt_output_metrics_read(dt_output_metrics *metrics, const char *bytes, size_t length)
 {
-    return metrics != NULL ? read_lines(metrics, &metrics->out, bytes, length, err) : DT_OK;
+    if (metrics != NULL)
+        read_lines(metrics, &metrics->out, bytes, length);
 }
 
-dt_status dt_output_metrics_read_errors(dt_output_metrics *metrics, const char *bytes,
-                                        size_t length, dt_error *err)
+void dt_output_metrics_read_errors(dt_output_metrics *metrics, const char *bytes, size_t length)
 {
-    if (metrics == NULL)
-        return DT_OK;
-    return metrics->groups != NULL ? read_lines(metrics, &metrics->errors, bytes, length, err)
-                                   : dt_metrics_look_for_bar(metrics, bytes, length, err);
+    if (metrics != NULL && metrics->groups != NULL)
+        read_lines(metrics, &metrics->errors, bytes, length);
+    else if (metrics != NULL)
+        dt_metrics_look_for_bar(metrics, bytes, length);
 }
 
 bool dt_output_metrics_waits(const dt_output_metrics *metrics)
 {
     return metrics != NULL && json_array_size(metrics->bar.waiting) > 0;
-}
-
-dt_status dt_output_metrics_settle(dt_output_metrics *metrics, bool ended, dt_error *err)
-{
-    dt_status st = DT_OK;
-
-    if (metrics == NULL)
-        return DT_OK;
-    if (ended) {
-        DT_TRY(end_line(metrics, &metrics->out, err));
-        DT_TRY(end_line(metrics, &metrics->errors, err));
-    }
-    if (dt_output_metrics_waits(metrics) &&
-        (ended || dt_clock_monotonic_seconds() - metrics->bar.since_seconds > BAR_SECONDS))
-        DT_TRY(
-            dt_metrics_take_waiting(metrics, metrics->bar.total > 0 ? metrics->bar.step : -1, err));
-out:
-    return st;
 }
 
 int64_t dt_output_metrics_step(const dt_output_metrics *metrics, double *loss)
@@ -270,15 +242,29 @@ static void say_left(const dt_output_metrics *metrics)
             dt_strbuf_add_fmt(&text, "%s%lld %s", text.length > 0 ? ", " : "",
                               (long long)kinds[i].count, kinds[i].words);
     if (text.length > 0)
-        dt_log_warn("metrics left out: %s", text.data);
+        dt_reports_warn(metrics->reports, "metrics left out: %s", text.data);
     dt_strbuf_release(&text);
+}
+
+void dt_output_metrics_settle(dt_output_metrics *metrics, bool ended)
+{
+    if (metrics == NULL)
+        return;
+    if (ended) {
+        end_line(metrics, &metrics->out);
+        end_line(metrics, &metrics->errors);
+    }
+    if (dt_output_metrics_waits(metrics) &&
+        (ended || dt_clock_monotonic_seconds() - metrics->bar.since_seconds > BAR_SECONDS))
+        dt_metrics_take_waiting(metrics, metrics->bar.total > 0 ? metrics->bar.step : -1);
+    if (ended)
+        say_left(metrics);
 }
 
 void dt_output_metrics_close(dt_output_metrics *metrics)
 {
     if (metrics == NULL)
         return;
-    say_left(metrics);
     dt_named_groups_close(metrics->groups);
     json_decref(metrics->steps);
     json_decref(metrics->bar.waiting);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "engine/program/metrics_int.h"
+#include "runner/agent/program/program_int.h"
 
 #define NUMBER_MOST  64
 #define NOT_FINITE   "NaN"
@@ -150,8 +150,8 @@ static bool is_value(double *out, const json_t *value, bool printed)
     return json_is_number(value);
 }
 
-static dt_status send_object(dt_output_metrics *metrics, const json_t *object, int64_t step,
-                             bool printed, dt_error *err)
+static void send_object(dt_output_metrics *metrics, const json_t *object, int64_t step,
+                        bool printed)
 {
     json_t *values = json_object(), *value;
     double number;
@@ -171,7 +171,7 @@ static dt_status send_object(dt_output_metrics *metrics, const json_t *object, i
         }
     }
     metrics->again = false;
-    return dt_metrics_send(metrics, step, values, err);
+    dt_metrics_send(metrics, step, values);
 }
 
 static bool has_number(const json_t *object)
@@ -186,39 +186,36 @@ static bool has_number(const json_t *object)
 }
 
 /* printed: as Python prints a dictionary. */
-static dt_status take_object(dt_output_metrics *metrics, json_t *object, bool printed,
-                             const char *line, dt_error *err)
+static void take_object(dt_output_metrics *metrics, json_t *object, bool printed, const char *line)
 {
     const json_t *step = json_object_get(object, "step");
     double number;
 
-    if (is_value(&number, step, printed) && dt_metrics_is_step(number))
-        return dt_metrics_may_send(metrics)
-                   ? send_object(metrics, object, (int64_t)number, printed, err)
-                   : DT_OK;
-    if (step == NULL && printed && json_object_get(object, "epoch") != NULL) {
-        if (json_array_size(metrics->bar.waiting) == WAITING_MOST)
-            return dt_metrics_take_waiting(metrics, metrics->bar.total > 0 ? metrics->bar.step : -1,
-                                           err);
+    if (is_value(&number, step, printed) && dt_metrics_is_step(number)) {
+        if (dt_metrics_may_send(metrics))
+            send_object(metrics, object, (int64_t)number, printed);
+    } else if (step == NULL && printed && json_object_get(object, "epoch") != NULL) {
+        if (json_array_size(metrics->bar.waiting) == WAITING_MOST) {
+            dt_metrics_take_waiting(metrics, metrics->bar.total > 0 ? metrics->bar.step : -1);
+            return;
+        }
         json_array_append(metrics->bar.waiting, object);
         metrics->bar.since_seconds = dt_clock_monotonic_seconds();
-        return DT_OK;
+    } else if (step != NULL || (!printed && has_number(object))) {
+        dt_metrics_leave(metrics, DT_METRICS_NO_STEP,
+                         line); /* programs print other dictionaries too */
     }
-    if (step != NULL || (!printed && has_number(object)))
-        dt_metrics_leave(metrics, DT_METRICS_NO_STEP, line);
-    return DT_OK; /* programs print other dictionaries too */
 }
 
 /* Takes the objects of a line, one after another. */
-static dt_status take_json(dt_output_metrics *metrics, const char *line, dt_error *err)
+static void take_json(dt_output_metrics *metrics, const char *line)
 {
     const char *begin = line + strspn(line, " \t"), *at;
     bool printed;
-    dt_status st = DT_OK;
     dt_strbuf text;
 
     if (*begin != '{')
-        return DT_OK;
+        return;
     printed = begin[1 + strspn(begin + 1, " ")] == '\'';
     dt_strbuf_init(&text);
     copy_json(&text, begin);
@@ -232,23 +229,19 @@ static dt_status take_json(dt_output_metrics *metrics, const char *line, dt_erro
                 dt_metrics_leave(metrics, DT_METRICS_UNREADABLE, line);
             break;
         }
-        st = take_object(metrics, object, printed, line, err);
+        take_object(metrics, object, printed, line);
         json_decref(object);
-        DT_TRY(st);
         at += problem.position; /* of what was read */
         at += strspn(at, " \t,");
     }
-out:
     dt_strbuf_release(&text);
-    return st;
 }
 
 /* --- the progress bar of transformers */
 
-dt_status dt_metrics_take_waiting(dt_output_metrics *metrics, int64_t step, dt_error *err)
+void dt_metrics_take_waiting(dt_output_metrics *metrics, int64_t step)
 {
     json_t *waiting = metrics->bar.waiting, *object;
-    dt_status st = DT_OK;
     size_t i;
 
     metrics->bar.waiting = json_array();
@@ -258,11 +251,10 @@ dt_status dt_metrics_take_waiting(dt_output_metrics *metrics, int64_t step, dt_e
         if (json_object_get(object, "loss") != NULL)
             metrics->bar.fixed = metrics->bar.total > 0;
         own = own > metrics->step ? own : metrics->step; /* an evaluation after the last step */
-        if (st == DT_OK && dt_metrics_may_send(metrics))
-            st = send_object(metrics, object, own, true, err);
+        if (dt_metrics_may_send(metrics))
+            send_object(metrics, object, own, true);
     }
     json_decref(waiting);
-    return st;
 }
 
 /* Reads "  17%|#6        | 5/30 [00:01<00:05": a bar without a name, as the Trainer has. */
@@ -293,29 +285,26 @@ static bool is_training(dt_metrics_bar *bar, int64_t step, int64_t total)
     return bar->total == total;
 }
 
-dt_status dt_metrics_look_for_bar(dt_output_metrics *metrics, const char *bytes, size_t length,
-                                  dt_error *err)
+void dt_metrics_look_for_bar(dt_output_metrics *metrics, const char *bytes, size_t length)
 {
     dt_metrics_bar *bar = &metrics->bar;
-    dt_status st = DT_OK;
     int64_t step, total;
     char *line, *rest;
     dt_strbuf text;
 
     if (metrics->kind != DT_OUTPUT_METRICS_JSON || memmem(bytes, length, "%|", 2) == NULL)
-        return DT_OK;
+        return;
     dt_strbuf_init(&text);
     dt_strbuf_add(&text, bytes, length);
-    for (line = strtok_r(text.data, "\r\n", &rest); line != NULL && st == DT_OK;
+    for (line = strtok_r(text.data, "\r\n", &rest); line != NULL;
          line = strtok_r(NULL, "\r\n", &rest)) {
         if (!read_bar(&step, &total, line) || !is_training(bar, step, total))
             continue;
         bar->step = step;
         if (dt_output_metrics_waits(metrics))
-            st = dt_metrics_take_waiting(metrics, step, err);
+            dt_metrics_take_waiting(metrics, step);
     }
     dt_strbuf_release(&text);
-    return st;
 }
 
 /* --- a pattern */
@@ -335,33 +324,36 @@ static bool read_group(double *out, const dt_named_groups *groups, int index, co
     return *end == '\0' && strchr(number, 'x') == NULL;
 }
 
-static dt_status take_match(dt_output_metrics *metrics, const char *line, dt_error *err)
+static void take_match(dt_output_metrics *metrics, const char *line)
 {
     int step_index = dt_named_groups_find(metrics->groups, "step");
     json_t *values;
     double step = 0, value;
 
     if (!dt_named_groups_match(metrics->groups, line))
-        return DT_OK;
+        return;
     if (step_index >= 0 &&
         (!read_group(&step, metrics->groups, step_index, line) || !dt_metrics_is_step(step))) {
         dt_metrics_leave(metrics, DT_METRICS_NO_STEP, line);
-        return DT_OK;
+        return;
     }
     if (step_index < 0)
         step = (double)++metrics->counted;
     if (!dt_metrics_may_send(metrics))
-        return DT_OK;
+        return;
     values = json_object();
     for (int i = 0; i < dt_named_groups_count(metrics->groups); i++)
         if (i != step_index && read_group(&value, metrics->groups, i, line))
             dt_metrics_add(metrics, values, dt_named_groups_name(metrics->groups, i), (int64_t)step,
                            value);
-    return dt_metrics_send(metrics, (int64_t)step, values, err);
+    dt_metrics_send(metrics, (int64_t)step, values);
 }
 
-dt_status dt_metrics_take_line(dt_output_metrics *metrics, char *line, dt_error *err)
+void dt_metrics_take_line(dt_output_metrics *metrics, char *line)
 {
     remove_escapes(line);
-    return metrics->groups != NULL ? take_match(metrics, line, err) : take_json(metrics, line, err);
+    if (metrics->groups != NULL)
+        take_match(metrics, line);
+    else
+        take_json(metrics, line);
 }
