@@ -1,19 +1,15 @@
 /* agent_int: declares what the files of the agent share.
  *
  * One process, one loop, one struct. The files:
- *   serve.c       lock, loop, timers, end of life       client.c      sends to the supervisor
- *   execute.c     executes the supervisor's commands    log.c         lines of the run's log
- *   start.c       `start`: plan → ranks                 rank.c        a rank's lines and its death
- *   rendezvous.c  exchanges values between ranks        ending.c      TERM → KILL → released
- *   recover.c     restart on an existing journal        holder.c      the holder of the lock
- *   lease.c       stops ranks without a supervisor      folder.c      the agent's own folder
- *   memory.c      GPU memory before and after the run   cache_pins.c  files that must not be removed
- *   diagnose.c    diagnoses a hanging rank              helper.c      runs another program
- *   heartbeat.c   progress of the ranks, with every `alive`
- *   looks.c       files and times of programs
- *   fence_old_attempts.c                                ends what earlier attempts left here
- * Without the loop: activity.c run_in_child.c cgroup.c command.c event.c journal.c process.c spawn.c
- * tail.c text.c trim.c
+ *   serve.c      lock, loop, timers, end of life             folder.c    the folder and the holder of its lock
+ *   client.c     what is sent to the supervisor              execute.c   executes the supervisor's commands
+ *   connect.c    the bridge of a supervisor; earlier attempts are ended
+ *   direct.c     without a supervisor                        recover.c   restart on an existing journal
+ *   rank/
+ *     start.c    `start`: plan → ranks                       rank.c      a rank's output, its death, times of programs
+ *     ending.c   TERM → KILL → released; the lease           diagnose.c  heartbeats, and a hanging rank
+ *     helper.c   runs another program; GPU memory
+ * Without the loop: command.c journal/ process/ program/ rank/output.c rank/devices.c
  *
  * How the ranks of a node end (ending.c):
  *
@@ -35,11 +31,11 @@
 #include "base/process.h"
 #include "runner/agent/command.h"
 #include "runner/agent/journal/journal.h"
-#include "runner/agent/process/cgroup.h"
-#include "runner/agent/process/environment.h"
+#include "runner/agent/process/process.h"
+#include "runner/agent/process/spawn.h"
 #include "runner/agent/program/program.h"
 #include "runner/agent/rank/devices.h"
-#include "runner/agent/rank/tail.h"
+#include "runner/agent/rank/output.h"
 #include "runner/channel/poll_clock.h"
 #include "runner/channel/stream.h"
 
@@ -62,7 +58,7 @@ typedef struct dt_agent_rank {
     int64_t start_ticks;
     dt_program
         *program; /* of a `command`: its process is the user's program; NULL: it is the engine */
-    struct {      /* looks.c: looks at the program's files */
+    struct {      /* rank.c: looks at the program's files */
         uv_work_t work;
         bool running;
         void (*done)(struct dt_agent_rank *rank); /* called in the loop */
@@ -82,7 +78,7 @@ typedef struct dt_agent_rank {
     dt_agent_output out, err;
     dt_tail tail;
     dt_rank_diagnosis *diagnosis; /* diagnosis in progress; NULL: none */
-    struct {                      /* heartbeat.c */
+    struct {                      /* diagnose.c */
         bool asked;               /* asked for its progress, and not answered yet */
         int64_t progress;         /* last reported progress; -1: never */
         bool waiting;             /* waits for other ranks */
@@ -118,7 +114,7 @@ struct dt_agent {
 
     bool trim_refused; /* refused by the file system, and reported */
 
-    double lease_seconds, lease_grace_seconds; /* lease.c; 0: no limit */
+    double lease_seconds, lease_grace_seconds; /* ending.c; 0: no limit */
     double heard_seconds; /* time of the supervisor's last command, by `clock` */
 
     bool started; /* a `start` was executed, by this process or the previous one */
@@ -126,12 +122,12 @@ struct dt_agent {
     int64_t rank_count;
     int64_t oom_kills; /* count of the cgroup so far; -1: not counted */
     dt_cgroup cgroup;  /* cgroup of the ranks; empty if there is none */
-    char **cache_pins; /* marks of files in use (cache_pins.c) */
+    char **cache_pins; /* marks of files in use (start.c) */
     size_t cache_pin_count;
     mode_t ranks_mask; /* umask of the ranks: the one that the agent was started with */
 
     /* From `start` until the ranks are spawned: the GPUs' memory use is queried first
-     * (memory.c). */
+     * (helper.c). */
     bool starting;
     char *engine;
     dt_environment environment;
@@ -142,7 +138,7 @@ struct dt_agent {
     dt_devices devices;    /* GPUs that the ranks use; count 0: none, or unknown */
     char *devices_visible; /* CUDA_VISIBLE_DEVICES of the ranks; NULL: all GPUs */
     char *devices_note;    /* why their memory use cannot be verified; NULL: it can */
-    dt_helper *question;   /* running query of memory.c; NULL: none */
+    dt_helper *question;   /* running query of helper.c; NULL: none */
     void (*memory_known)(dt_agent *agent); /* called after its answer */
     double proof_deadline_seconds;
     json_t *left; /* processes that could not be killed, while GPUs are checked */
@@ -206,7 +202,7 @@ dt_status dt_agent_connect(const char *folder, bool start, bool replace, dt_erro
 dt_status dt_agent_folder_check(const char *folder, dt_error *err);
 dt_status dt_agent_folder_make(const char *folder, dt_error *err);
 
-/* --- holder.c: the lock file names the process that holds it */
+/* --- folder.c: the lock file names the process that holds it */
 dt_status dt_agent_holder_write(int lock, dt_error *err);
 dt_status dt_agent_holder_kill(const char *folder, dt_error *err); /* DT_OK if nobody holds it */
 /* True if that agent is stopped by a signal and reacts to nothing. */
@@ -215,7 +211,7 @@ bool dt_agent_holder_ask(const char *folder,
                          int number);             /* sends a signal; false if nobody holds it */
 bool dt_agent_holder_is_here(const char *folder); /* held by a running process of this machine */
 
-/* --- fence_old_attempts.c: ends what earlier attempts of the run left on this machine */
+/* --- connect.c: ends what earlier attempts of the run left on this machine */
 void dt_agent_fence_old_attempts(const char *folder);
 
 /* --- client.c */
@@ -236,8 +232,18 @@ dt_status dt_agent_start(dt_agent *agent, const dt_agent_command *command, dt_er
 /* Starts the programs of a command: all ranks have met. */
 void dt_agent_start_programs(dt_agent *agent, const json_t *values);
 
-/* --- memory.c: each calls `known` when the memory use is known, at once if there is nothing to
- * query */
+/* --- helper.c: runs a program of the node (gdb, nvidia-smi) and collects its output, with limits on time and size. It
+ * frees itself after `done` or cancel */
+/* text: its cleaned stdout and stderr; problem: why it was killed, or NULL. */
+typedef void dt_helper_fn(void *context, const char *text, const char *problem);
+
+/* Searches argv[0] in PATH. DT_ERR_NOT_FOUND if this node has no such program; `done` is called
+ * later, once, unless cancelled. */
+dt_status dt_helper_start(dt_helper **out, dt_agent *agent, const char *const *argv,
+                          double timeout_seconds, dt_helper_fn *done, void *context, dt_error *err);
+void dt_helper_cancel(dt_helper *helper); /* accepts NULL */
+
+/* Each calls `known` when the GPUs' memory use is known, at once if there is nothing to query. */
 void dt_agent_memory_before(dt_agent *agent, void (*known)(dt_agent *agent));
 void dt_agent_memory_after(dt_agent *agent, void (*known)(dt_agent *agent));
 
@@ -255,19 +261,19 @@ void dt_agent_looks_give_up(dt_agent *agent, void (*failed)(dt_agent *agent));
 void dt_agent_rank_release(dt_agent_rank *rank);
 bool dt_agent_ranks_running(const dt_agent *agent);
 
-/* --- looks.c: what a program needs from time to time; its files are read in a thread */
+/* --- rank.c: what a program needs from time to time; its files are read in a thread */
 /* Looks at the files of the rank's program; done: called afterwards, in the loop. One look at a time. */
 void dt_agent_look(dt_agent_rank *rank, void (*done)(dt_agent_rank *rank));
 /* Sets the timer for the next thing that a program needs. */
 void dt_agent_programs_plan(dt_agent *agent);
 
-/* --- log.c */
-/* text must be clean (text.h) */
+/* --- client.c: the run's log */
+/* text must be clean (output.h) */
 void dt_agent_rank_log(dt_agent_rank *rank, const char *stream, const char *text);
 /* a `log` event without a rank, and a line of agent.log */
 void dt_agent_say(dt_agent *agent, const char *text);
 
-/* --- rendezvous.c */
+/* --- client.c: values that ranks exchange */
 void dt_agent_rendezvous_offer(dt_agent_rank *rank, const char *name, const char *value);
 dt_status dt_agent_rendezvous_answer(dt_agent *agent, const char *name, json_t *values,
                                      dt_error *err);
@@ -280,18 +286,18 @@ void dt_agent_diagnosis_where(dt_agent_rank *rank, const json_t *answer);
 /* ends a diagnosis with what is known; does nothing if there is none */
 void dt_agent_diagnosis_end(dt_agent_rank *rank);
 
-/* --- heartbeat.c: facts for the supervisor's watchdog */
+/* --- diagnose.c: facts for the supervisor's watchdog */
 /* Returns the current `alive` message, a new reference. Asks the engines for the next one. */
 json_t *dt_agent_heartbeat(dt_agent *agent);
 /* Returns what the program of the rank does: new reference (describe.h), and "quiet_seconds". */
 json_t *dt_agent_program_describe(const dt_agent_rank *rank);
 void dt_agent_heartbeat_answer(dt_agent_rank *rank, const json_t *where); /* of an engine */
 
-/* --- lease.c */
+/* --- ending.c: the lease */
 void dt_agent_lease_begin(dt_agent *agent, const dt_agent_command *start);
 void dt_agent_lease_check(dt_agent *agent);
 
-/* --- cache_pins.c */
+/* --- start.c: files in use */
 void dt_agent_cache_pins_take(dt_agent *agent, const dt_agent_command *start);
 void dt_agent_cache_pins_release(dt_agent *agent);
 

@@ -14,7 +14,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/process.h"
-#include "runner/agent/rank/helper.h"
+#include "runner/agent/agent_int.h"
 #include "runner/channel/detach.h"
 #include "runner/channel/protocol.h"
 #include "runner/times.h"

@@ -10,10 +10,9 @@
 #include <string.h>
 
 #include "runner/agent/command.h"
-#include "runner/agent/process/kernel.h"
+#include "runner/agent/process/describe.h"
 #include "runner/agent/rank/devices.h"
-#include "runner/agent/rank/event.h"
-#include "runner/agent/rank/text.h"
+#include "runner/agent/rank/output.h"
 #include "runner/channel/stream.h"
 #include "runner/supervisor/policy/verdict.h"
 

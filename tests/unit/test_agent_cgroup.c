@@ -10,7 +10,6 @@
 
 #include <cmocka.h>
 
-#include "runner/agent/process/cgroup.h"
 #include "runner/agent/process/process.h"
 #include "runner/agent/process/spawn.h"
 

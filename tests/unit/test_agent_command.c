@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "runner/agent/command.h"
-#include "runner/agent/rank/event.h"
+#include "runner/agent/rank/output.h"
 
 static void test_commands_are_understood(void **state)
 {

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "runner/agent/process/kernel.h"
+#include "runner/agent/process/describe.h"
 
 static void test_lines_of_the_kernel_are_about_one_process(void **state)
 {

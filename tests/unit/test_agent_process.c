@@ -12,8 +12,7 @@
 
 #include <cmocka.h>
 
-#include "runner/agent/process/activity.h"
-#include "runner/agent/process/environment.h"
+#include "runner/agent/process/describe.h"
 #include "runner/agent/process/process.h"
 #include "runner/agent/process/spawn.h"
 

@@ -7,8 +7,7 @@
 
 #include <cmocka.h>
 
-#include "runner/agent/rank/tail.h"
-#include "runner/agent/rank/text.h"
+#include "runner/agent/rank/output.h"
 #include "runner/channel/stream.h"
 
 static void check_clean(const char *bytes, size_t length, bool cut, const char *wanted)

@@ -1,3 +1,5 @@
+/* journal: the file of numbered events: it is read at the start, appended to, sent from, and trimmed from
+ * its front. */
 #include "runner/agent/journal/journal.h"
 
 #include <errno.h>
@@ -10,6 +12,275 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "runner/channel/protocol.h"
+
+/* scan: finds the valid lines of a journal file.
+ *
+ * A damaged line, wherever it is, costs only itself (and its neighbour, if the newline was damaged): it is
+ * set aside, and the scan continues at the next valid line. Blocks of zeros, which a power loss may leave, are
+ * skipped like holes.
+ */
+
+#define READ_BYTES  ((size_t)65536)
+#define LINE_BYTES  ((size_t)4 << 20) /* a longer line is not of the agent */
+#define ASIDE_BYTES ((off_t)1 << 20)
+
+void dt_journal_mark_add(dt_journal *journal, int64_t sequence, int64_t offset)
+{
+    if (journal->mark_count == journal->mark_capacity) {
+        journal->mark_capacity = journal->mark_capacity != 0 ? 2 * journal->mark_capacity : 16;
+        journal->marks =
+            dt_realloc(journal->marks, journal->mark_capacity, sizeof(journal->marks[0]));
+    }
+    journal->marks[journal->mark_count++] = (dt_journal_mark){sequence, offset};
+}
+
+void dt_journal_set_aside(dt_journal *journal, const char *bytes, size_t length)
+{
+    dt_strbuf path;
+    int fd;
+
+    journal->damaged_lines++;
+    dt_strbuf_init(&path);
+    dt_strbuf_add_fmt(&path, "%s.damaged", journal->path);
+    fd = open(path.data, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+    dt_strbuf_release(&path);
+    if (fd < 0)
+        return;
+    if (lseek(fd, 0, SEEK_END) < ASIDE_BYTES && write(fd, bytes, length) == (ssize_t)length &&
+        write(fd, "\n", 1) < 0)
+        errno = 0; /* for people only: what does not fit is left out */
+    close(fd);
+}
+
+/* --- the scan */
+
+typedef struct scan {
+    dt_journal *journal;
+    int64_t at;       /* file offset of buffer.data[0] */
+    dt_strbuf buffer; /* bytes that were read but not scanned */
+    int64_t last;     /* number of the last valid line, -1: none */
+    dt_journal_fn *seen;
+    void *context;
+} scan;
+
+static void take_line(scan *s, const char *line, size_t length)
+{
+    dt_journal *journal = s->journal;
+    int64_t sequence = dt_journal_line_sequence(line, length);
+    json_t *event = NULL;
+
+    if (sequence <= s->last || dt_json_parse(&event, line, length, "journal", NULL) != DT_OK) {
+        dt_journal_set_aside(journal, line, length);
+        return;
+    }
+    if (sequence % DT_JOURNAL_MARK_EVERY == 0 || sequence != s->last + 1 ||
+        s->at == journal->kept_bytes)
+        dt_journal_mark_add(journal, sequence, s->at);
+    s->last = sequence;
+    journal->next_sequence = sequence + 1;
+    s->seen(s->context, event);
+    json_decref(event);
+}
+
+/* Skips the hole that trim made, or zeros where nothing was written. */
+static void skip_hole(scan *s)
+{
+    const dt_journal *journal = s->journal;
+    off_t data;
+
+    if (journal->kept_bytes > 0 && s->at >= journal->head_bytes && s->at < journal->kept_bytes) {
+        s->at = journal->kept_bytes;
+        s->last = s->last < journal->kept_sequence - 1 ? journal->kept_sequence - 1 : s->last;
+        dt_strbuf_reset(&s->buffer);
+        return;
+    }
+    if (s->buffer.length > 0)
+        return;
+    data = lseek(journal->fd, (off_t)s->at, SEEK_DATA);
+    if (data > s->at)
+        s->at = data;
+}
+
+/* Reads more of the file; returns 0 at the end. */
+static ssize_t fill(scan *s)
+{
+    char bytes[READ_BYTES];
+    size_t zeros = 0;
+    ssize_t got;
+
+    do
+        got = pread(s->journal->fd, bytes, sizeof(bytes), s->at + (int64_t)s->buffer.length);
+    while (got < 0 && errno == EINTR);
+    while (s->buffer.length == 0 && got > 0 && zeros < (size_t)got && bytes[zeros] == '\0')
+        zeros++;
+    if (zeros > 0) {
+        s->journal->damaged_lines++;
+        s->at += (int64_t)zeros;
+    }
+    if (got > 0)
+        dt_strbuf_add(&s->buffer, bytes + zeros, (size_t)got - zeros);
+    return got;
+}
+
+static void drop_front(scan *s, size_t bytes)
+{
+    dt_strbuf_remove_front(&s->buffer, bytes);
+    s->at += (int64_t)bytes;
+}
+
+/* Returns how much of the buffer may be scanned: it must not cross the end of the head before a
+ * hole. */
+static size_t readable(const scan *s)
+{
+    const dt_journal *journal = s->journal;
+
+    if (journal->kept_bytes > 0 && s->at < journal->head_bytes &&
+        s->at + (int64_t)s->buffer.length > journal->head_bytes)
+        return (size_t)(journal->head_bytes - s->at);
+    return s->buffer.length;
+}
+
+dt_status dt_journal_scan(dt_journal *journal, dt_journal_fn *seen, void *context, dt_error *err)
+{
+    scan s = {.journal = journal, .last = -1, .seen = seen, .context = context};
+    dt_status st = DT_OK;
+    ssize_t got = 1;
+
+    dt_strbuf_init(&s.buffer);
+    while (got > 0) {
+        const char *newline;
+        size_t most;
+
+        skip_hole(&s);
+        most = readable(&s);
+        newline = memchr(s.buffer.data, '\n', most);
+        /* the last line of the head has no newline */
+        if (newline == NULL && most < s.buffer.length) {
+            dt_journal_set_aside(journal, s.buffer.data, most);
+            drop_front(&s, most);
+        } else if (newline != NULL) {
+            size_t length = (size_t)(newline - s.buffer.data);
+
+            take_line(&s, s.buffer.data, length);
+            drop_front(&s, length + 1);
+            journal->whole_bytes = s.at;
+        } else if (s.buffer.length > LINE_BYTES) {
+            dt_journal_set_aside(journal, s.buffer.data, 256);
+            drop_front(&s, s.buffer.length);
+        } else {
+            got = fill(&s);
+        }
+    }
+    if (got < 0)
+        DT_THROW(err, DT_ERR_IO, "cannot read the journal '%s': %s", journal->path,
+                 strerror(errno));
+    if (s.buffer.length > 0) /* an incomplete line, or one with a damaged newline */
+        dt_journal_set_aside(journal, s.buffer.data, s.buffer.length);
+    if (s.last >= journal->next_sequence)
+        journal->next_sequence = s.last + 1; /* everything after the hole is lost */
+    journal->opened_again = s.at + (int64_t)s.buffer.length > 0;
+out:
+    dt_strbuf_release(&s.buffer);
+    return st;
+}
+
+/* trim: frees the disk space of journal lines that are acknowledged.
+ *
+ *   | head: start of the ranks | ... freed ... | not acknowledged yet |
+ *   0                     head_bytes      kept_bytes
+ *
+ * The middle becomes a hole in the file, so all offsets stay the same. A note of one line next to the file says
+ * where the hole is. The note is synced before the hole is made, it is overwritten in place (which works on a
+ * full disk), and the next agent that opens the journal relies on it.
+ */
+
+#define NOTE_BYTES  64
+#define BLOCK_BYTES 4096
+#define EVERY_BYTES ((int64_t)1 << 20) /* less is not worth a write and two system calls */
+
+/* Checksum of the note: a damaged digit must not move the hole. */
+static long long check_of(long long head, long long bytes, long long sequence)
+{
+    return (head * 31 + bytes * 17 + sequence * 7 + 3) % 99991;
+}
+
+dt_status dt_journal_note_open(dt_journal *journal, const char *path, dt_error *err)
+{
+    char text[NOTE_BYTES + 1] = "";
+    long long head, bytes, sequence, check;
+    dt_strbuf name;
+
+    dt_strbuf_init(&name);
+    dt_strbuf_add_fmt(&name, "%s.trim", path);
+    journal->note_fd = open(name.data, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    dt_strbuf_release(&name);
+    if (journal->note_fd < 0)
+        return DT_FAIL(err, DT_ERR_IO, "cannot open '%s.trim': %s", path, strerror(errno));
+    if (pread(journal->note_fd, text, NOTE_BYTES, 0) == NOTE_BYTES &&
+        sscanf(text, "%lld %lld %lld %lld", &head, &bytes, &sequence, &check) == 4 &&
+        check == check_of(head, bytes, sequence) && head > 0 && head <= bytes && sequence > 0) {
+        journal->head_bytes = head;
+        journal->kept_bytes = bytes;
+        journal->kept_sequence = sequence;
+    }
+    return DT_OK;
+}
+
+void dt_journal_keep_head(dt_journal *journal)
+{
+    journal->head_bytes = journal->written_bytes + (int64_t)journal->pending.length;
+}
+
+static dt_status write_note(dt_journal *journal, int64_t bytes, int64_t sequence, dt_error *err)
+{
+    char text[NOTE_BYTES + 1];
+
+    snprintf(text, sizeof(text), "%-*s", NOTE_BYTES, "");
+    snprintf(text, sizeof(text), "%lld %lld %lld %lld", (long long)journal->head_bytes,
+             (long long)bytes, (long long)sequence, check_of(journal->head_bytes, bytes, sequence));
+    text[strlen(text)] = ' ';
+    text[NOTE_BYTES - 1] = '\n';
+    if (pwrite(journal->note_fd, text, NOTE_BYTES, 0) != NOTE_BYTES ||
+        fdatasync(journal->note_fd) != 0)
+        return DT_FAIL(err, DT_ERR_IO, "cannot record the trimmed part of the journal: %s",
+                       strerror(errno));
+    return DT_OK;
+}
+
+/* Returns the last mark at or before `sequence`; NULL if there is none, or only the first line. */
+static const dt_journal_mark *last_mark(const dt_journal *journal, int64_t sequence)
+{
+    size_t count = journal->mark_count;
+
+    while (count > 0 && journal->marks[count - 1].sequence > sequence)
+        count--;
+    return count > 1 ? &journal->marks[count - 1] : NULL;
+}
+
+dt_status dt_journal_trim(dt_journal *journal, int64_t sequence, int64_t most_bytes, dt_error *err)
+{
+    const dt_journal_mark *mark = last_mark(journal, sequence);
+    int64_t from = (journal->head_bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
+    int64_t kept, to;
+    dt_status st;
+
+    if (journal->head_bytes == 0 || mark == NULL)
+        return DT_OK;
+    kept = mark->offset;
+    to = kept / BLOCK_BYTES * BLOCK_BYTES;
+    if (kept > most_bytes || kept > journal->whole_bytes || to - from < EVERY_BYTES ||
+        kept - journal->kept_bytes < EVERY_BYTES)
+        return DT_OK;
+    st = write_note(journal, kept, mark->sequence, err);
+    if (st != DT_OK)
+        return st;
+    journal->kept_bytes = kept;
+    journal->kept_sequence = mark->sequence;
+    if (fallocate(journal->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, from, to - from) != 0)
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED, "cannot free disk space of the journal: %s",
+                       strerror(errno));
+    return DT_OK;
+}
 
 #define LOG_PENDING_BYTES ((size_t)1 << 20)
 
@@ -71,7 +342,7 @@ static void number(dt_journal *journal, json_t *event)
     if (jump || journal->mark_count == 0 || journal->next_sequence % DT_JOURNAL_MARK_EVERY == 0)
         dt_journal_mark_add(journal, journal->next_sequence,
                             journal->written_bytes + (int64_t)journal->pending.length);
-    json_object_del(event, "sequence"); /* so that the new one comes last (scan.c) */
+    json_object_del(event, "sequence"); /* so that the new one comes last (journal.c) */
     json_object_del(event, "sum");
     json_object_set_new(event, "sequence", json_integer(journal->next_sequence));
     if (jump)

@@ -45,7 +45,7 @@ typedef struct dt_journal {
     int64_t damaged_lines; /* found since it was opened */
     char *path;
     int64_t dropped_lines;
-    int note_fd;           /* file that records the trimmed part (trim.c) */
+    int note_fd;           /* file that records the trimmed part (journal.c) */
     int64_t head_bytes;    /* size of the beginning, which a restarted agent needs; 0: unknown */
     int64_t kept_bytes;    /* the part from the head to here is trimmed; 0: nothing is */
     int64_t kept_sequence; /* number of the line at kept_bytes */
@@ -84,14 +84,14 @@ dt_status dt_journal_offset(dt_journal *journal, int64_t sequence, int64_t *offs
 dt_status dt_journal_read(dt_journal *journal, int64_t *offset, size_t want, dt_strbuf *out,
                           dt_error *err);
 
-/* --- scan.c */
+/* --- journal.c */
 void dt_journal_mark_add(dt_journal *journal, int64_t sequence, int64_t offset);
 /* Scans the whole file: sets the marks, the next number, and the end of the last complete line. */
 dt_status dt_journal_scan(dt_journal *journal, dt_journal_fn *seen, void *context, dt_error *err);
 /* Counts damaged lines and copies them to PATH.damaged, as far as there is space. */
 void dt_journal_set_aside(dt_journal *journal, const char *bytes, size_t length);
 
-/* --- trim.c */
+/* --- journal.c */
 dt_status dt_journal_note_open(dt_journal *journal, const char *path, dt_error *err);
 void dt_journal_keep_head(dt_journal *journal); /* keeps everything added so far */
 

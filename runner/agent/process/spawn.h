@@ -1,4 +1,5 @@
-/* spawn: starts one rank as a process, with pipes to the agent: the engine, or the user's program.
+/* spawn: starts one rank as a process, with its environment and pipes to the agent: the engine, or the
+ * user's program.
  *
  * The child leads its own session, has the channel as descriptor 3 if it is the engine, pipes as stdout and stderr,
  * /dev/null as stdin, default signal handling, and dies with the agent (PR_SET_PDEATHSIG), so no rank runs without an agent.
@@ -10,9 +11,29 @@
 #define DT_RUNNER_AGENT_PROCESS_SPAWN_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/error.h"
+
+/* environment: builds the environment of a child process: a copy of ours with some variables
+ * set. */
+
+typedef struct dt_environment {
+    char **items; /* "NAME=value", ended by NULL, as for execve */
+    size_t count, capacity;
+} dt_environment;
+
+void dt_environment_init(dt_environment *environment); /* copies this process's environment */
+void dt_environment_copy(dt_environment *out, const dt_environment *from);
+void dt_environment_release(dt_environment *environment);
+void dt_environment_set(dt_environment *environment, const char *name, const char *value);
+void dt_environment_set_int(dt_environment *environment, const char *name, int64_t value);
+/* Removes all items that begin so, as in "NAME=". */
+void dt_environment_unset(dt_environment *environment, const char *start);
+/* Returns the value; NULL: it is not set. */
+const char *dt_environment_get(const dt_environment *environment, const char *name);
 
 #define DT_SPAWN_CHANNEL_FD 3
 

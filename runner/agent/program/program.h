@@ -17,7 +17,6 @@
 
 #include "base/json.h"
 #include "recipes/plan/plan.h"
-#include "runner/agent/process/environment.h"
 #include "runner/agent/process/spawn.h"
 
 /* --- what the programs of a node share */

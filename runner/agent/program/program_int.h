@@ -1,10 +1,9 @@
 /* program_int: declares what the files of a program of the user share.
  *
- *   program.c         one rank of a `command`, from its start to its end; its words, files, folder
- *   variables.c       its environment                     words.c          the words of its command
- *   output_metrics.c  metrics: limits, and their events   metric_lines.c   metrics of one line
- *   metric_files.c    metrics in files                    event_files.c    metrics in files of TensorBoard
- *   saves.c           checkpoints that it writes          last_error.c     the error at the end of its stderr
+ *   program_plan.c    what the programs of a node share     program.c      one rank, from its start to its end
+ *   invocation.c      its words and its environment         metrics.c      metrics in its output
+ *   metric_files.c    metrics in files                      saves.c        checkpoints that it writes
+ *   last_error.c      the error at the end of its stderr
  *
  * Threads  a value of a type below is used by one thread at a time: by the agent's loop, or, what reads files, by the
  *          thread of dt_program_look
@@ -25,7 +24,7 @@
 void dt_reports_send(const dt_reports *reports, json_t *event);
 void dt_reports_warn(const dt_reports *reports, const char *format, ...) DT_PRINTF(2, 3);
 
-/* --- words.c: the words of the program for one rank
+/* --- invocation.c: the words of the program for one rank
  *
  * Replaced  {nnodes}, {node_rank}, {nproc}, {world_size}, {rank}, {local_rank}, {master_addr}, {master_port}, {run}, and
  *           {args.NAME} by the value of the recipe's `args`
@@ -48,7 +47,7 @@ const char *dt_program_replace_run(const dt_plan *plan, const char *text, dt_are
  * glob(), so that the folder's own characters * ? [ are escaped. */
 const char *dt_program_path(const dt_plan *plan, const char *path, bool pattern, dt_arena *arena);
 
-/* --- variables.c: the environment of the program
+/* --- invocation.c: the environment of the program
  *
  * That of the rank, with the variables of torchrun's contract and dtrun's, then the recipe's `env`. "${env:NAME}" is the
  * value that the launch had: the supervisor sends it as DTRUN_SECRET_NAME, which the program does not get.
@@ -57,7 +56,7 @@ const char *dt_program_path(const dt_plan *plan, const char *path, bool pattern,
 dt_status dt_program_variables(dt_environment *out, const dt_environment *of_rank,
                                const dt_plan *plan, const dt_words_facts *facts, dt_error *err);
 
-/* --- metrics: output_metrics.c keeps the limits and sends, metric_lines.c reads lines
+/* --- metrics: metrics.c keeps the limits and sends, metrics.c reads lines
  *
  * Lines    end with a newline or, for progress bars, with a carriage return; longer ones than 64 KiB are skipped.
  *          Escape sequences of terminals are ignored
@@ -141,7 +140,7 @@ void dt_metrics_send(dt_output_metrics *metrics, int64_t step, json_t *values);
 /* Counts what is left out, and reports the first. */
 void dt_metrics_leave(dt_output_metrics *metrics, dt_metrics_left why, const char *sample);
 
-/* metric_lines.c: takes a line, which is changed. */
+/* metrics.c: takes a line, which is changed. */
 void dt_metrics_take_line(dt_output_metrics *metrics, char *line);
 /* Sends what waits for a state of the bar. */
 void dt_metrics_take_waiting(dt_output_metrics *metrics, int64_t step);
@@ -172,7 +171,7 @@ void dt_metrics_file_close(dt_metrics_file *file);
 /* Reads what was appended. A file that cannot be read counts as missing. */
 void dt_metrics_file_read(dt_metrics_file *file, dt_output_metrics *metrics);
 
-/* --- event_files.c: follows the event files of TensorBoard that a program writes below a folder
+/* --- metric_files.c: follows the event files of TensorBoard that a program writes below a folder
  *
  * Files of an earlier run or attempt are not read: what they have when the program starts is skipped. Scalars are
  * metrics with their tag as name; a new file is found within five seconds. Hidden folders are left out.

@@ -1,9 +1,7 @@
-/* ending: ends all processes of the run on this node, and verifies that none is left.
- *
- * TERM: the ranks were sent SIGTERM. KILL: everything that belongs to the run (cgroup.h, process.h) is killed,
- * repeatedly, until none is found. PROOF: the GPUs use no more memory than before. DONE: `released` is in the
- * journal. agent_int.h has a diagram.
- */
+/* ending: ends all processes of the run on this node, and verifies that none is left. TERM: the ranks were
+ * sent SIGTERM. KILL: everything that belongs to the run (process.h) is killed, repeatedly, until none is
+ * found. PROOF: the GPUs use no more memory than before. DONE: `released` is in the journal. agent_int.h
+ * has a diagram. The lease ends the ranks if there is no supervisor for too long. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +9,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "runner/agent/agent_int.h"
 #include "runner/agent/process/describe.h"
 #include "runner/agent/process/process.h"
-#include "runner/agent/rank/helper.h"
-#include "runner/agent/rank/text.h"
+#include "runner/agent/rank/output.h"
 #include "runner/times.h"
 
 #define LOOK_EVERY_MS       50
@@ -193,5 +191,36 @@ void dt_agent_ending_advance(dt_agent *agent)
 void dt_agent_ending_reap(dt_agent *agent)
 {
     dt_agent_ranks_reap(agent, dt_agent_end_other_ranks);
+    dt_agent_ending_advance(agent);
+}
+
+/* lease: stops the ranks if there is no supervisor for too long, as the recipe says (failure.launcher_lost).
+ *
+ * An open connection proves nothing: after a cut it may look open for hours. What counts is a message of the
+ * supervisor, which answers every `alive`. Time in which this agent could not receive one (a paused machine) does
+ * not count. The ranks die with the agent, so the lease needs no memory beyond it.
+ */
+
+void dt_agent_lease_begin(dt_agent *agent, const dt_agent_command *start)
+{
+    const json_t *recipe = json_object_get(start->plan, "recipe");
+    const json_t *grace = json_object_get(recipe, "grace_seconds");
+
+    agent->lease_seconds = start->launcher_lost_seconds;
+    agent->lease_grace_seconds = json_is_number(grace) && json_number_value(grace) >= 0
+                                     ? json_number_value(grace)
+                                     : dt_times()->default_grace_seconds;
+    agent->heard_seconds = agent->clock.seconds;
+}
+
+void dt_agent_lease_check(dt_agent *agent)
+{
+    double silent = agent->clock.seconds - agent->heard_seconds;
+
+    if (!agent->started || agent->ending != DT_ENDING_NO || agent->lease_seconds <= 0 ||
+        silent < agent->lease_seconds)
+        return;
+    dt_log_warn("no message from the supervisor for %.0f s: stopping the ranks", silent);
+    dt_agent_ending_begin(agent, agent->lease_grace_seconds, "launcher_lost");
     dt_agent_ending_advance(agent);
 }

@@ -20,7 +20,7 @@
 /* journal_file: reads the lines of a journal whose agent is gone, without changing it.
  *
  * Valid lines come in order, each number once. Damaged lines and the hole that an agent made
- * (runner/agent/journal/trim.c) are skipped.
+ * (runner/agent/journal/journal.c) are skipped.
  */
 
 typedef struct dt_journal_file {

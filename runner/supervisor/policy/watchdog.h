@@ -137,7 +137,7 @@ double dt_silence_limit(const dt_silence *silence);
 double dt_silence_usual(const dt_silence *silence);
 
 typedef struct dt_watchdog_fact {
-    char state;         /* process state as in runner/agent/process/activity.h */
+    char state;         /* process state as in runner/agent/process/describe.h */
     double cpu_seconds; /* processor time of all its threads so far */
     int64_t work;       /* counter of its disk I/O */
     int64_t progress;   /* progress count of the engine; -1: not reported */

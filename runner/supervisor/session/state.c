@@ -119,7 +119,7 @@ static dt_status agree_on_addresses(const char ***out, dt_session *session, dt_e
     return dt_node_addresses_agree(*out, all, session->node_count, err);
 }
 
-/* Adds the variables that `env` of a command references, as DTRUN_SECRET_NAME (runner/agent/program/variables.c). A variable that
+/* Adds the variables that `env` of a command references, as DTRUN_SECRET_NAME (runner/agent/program/invocation.c). A variable that
  * is not set is left out: the program's rank reports it. */
 static void add_variables(json_t *object, const char *names)
 {

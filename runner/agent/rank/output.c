@@ -1,6 +1,62 @@
-#include "runner/agent/rank/event.h"
+/* output: clean text, the last lines, and the check of events. */
+#include "runner/agent/rank/output.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/display.h"
+
+void dt_text_clean(dt_strbuf *out, const char *text, size_t length, bool cut)
+{
+    const unsigned char *at = (const unsigned char *)text;
+
+    if (length > 0 && text[length - 1] == '\r')
+        length--;
+    for (size_t i = 0, good; i < length; i += good != 0 ? good : 1) {
+        uint32_t code = 0;
+
+        good = dt_utf8_decode(&code, at + i, length - i);
+        if (good != 0 && code != 0)
+            dt_strbuf_add(out, text + i, good);
+        else
+            dt_strbuf_add_str(out, DT_UTF8_REPLACEMENT);
+    }
+    if (cut)
+        dt_strbuf_add_str(out, DT_TEXT_CUT_MARK);
+}
+
+#define LINE_BYTES 1000 /* fifty lines stay far below the largest event */
+
+void dt_tail_add(dt_tail *tail, const char *text)
+{
+    size_t length = strlen(text);
+    dt_strbuf kept;
+
+    dt_strbuf_init(&kept); /* cleaning again repairs a character that was cut */
+    dt_text_clean(&kept, text, length < LINE_BYTES ? length : LINE_BYTES, length > LINE_BYTES);
+    free(tail->lines[tail->next]);
+    tail->lines[tail->next] = dt_strbuf_detach(&kept);
+    tail->next = (tail->next + 1) % DT_TAIL_LINES;
+}
+
+void dt_tail_release(dt_tail *tail)
+{
+    for (size_t i = 0; i < DT_TAIL_LINES; i++)
+        free(tail->lines[i]);
+    memset(tail, 0, sizeof(*tail));
+}
+
+json_t *dt_tail_to_json(const dt_tail *tail)
+{
+    json_t *lines = json_array();
+
+    for (size_t i = 0; i < DT_TAIL_LINES; i++) {
+        const char *line = tail->lines[(tail->next + i) % DT_TAIL_LINES];
+        if (line != NULL)
+            json_array_append_new(lines, json_string(line));
+    }
+    return lines;
+}
 
 #define FIELDS_MAX 4
 
