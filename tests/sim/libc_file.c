@@ -10,6 +10,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "runner/supervisor/connection/node_link.h"
 #include "tests/sim/wrap.h"
 
 static sim_inode *find(const char *path)
@@ -166,6 +167,13 @@ static void trace_log(const char *bytes, size_t length)
         sim_trace("%.*s", (int)(length - skip - (bytes[length - 1] == '\n')), bytes + skip);
 }
 
+/* No event comes in a state whose table calls it impossible. */
+static void check_log(const char *bytes, size_t length)
+{
+    if (memmem(bytes, length, DT_IMPOSSIBLE, sizeof(DT_IMPOSSIBLE) - 1) != NULL)
+        sim_fail("%.*s", (int)length, bytes);
+}
+
 WRAP(ssize_t, write, int fd, const void *bytes, size_t length)
 {
     sim_fd *entry;
@@ -175,6 +183,8 @@ WRAP(ssize_t, write, int fd, const void *bytes, size_t length)
         return __real_write(fd, bytes, length);
     if ((entry = sim_fd_get(fd)) == NULL)
         return -1;
+    if (fd == STDERR_FILENO)
+        check_log(bytes, length);
     if (fd == STDERR_FILENO && sim.trace)
         trace_log(bytes, length);
     if (entry->kind == SIM_FD_END)

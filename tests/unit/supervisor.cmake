@@ -21,5 +21,7 @@ foreach(name clock_offset node)
   dt_test(NAME connection_${name} LABEL unit LIBS dt_supervisor dt_channel m
     SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_connection_${name}.c)
 endforeach()
+dt_test(NAME session_state LABEL unit LIBS dt_supervisor
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_session_state.c)
 dt_test(NAME collect_collector LABEL unit LIBS dt_supervisor dt_store_support dt_channel Threads::Threads m
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_collect_collector.c)

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "base/file.h"
-#include "runner/supervisor/connection/node_link.h"
+#include "runner/supervisor/connection/connection_int.h"
 
 /* Scripts read their input before they exit, so that their output is not lost with the connection. */
 #define HELLO                                                                                    \
@@ -328,9 +328,46 @@ static void test_final_phases_ignore_calls(void **state)
     close_node(&t);
 }
 
+/* --- the table */
+
+static int count_reactions(dt_reaction reaction)
+{
+    int count = 0;
+
+    for (dt_node_phase phase = 0; phase < DT_NODE_PHASE_COUNT; phase++)
+        for (dt_node_event event = 0; event < DT_NODE_EVENT_COUNT; event++)
+            count += dt_node_reaction(phase, event) == reaction ? 1 : 0;
+    return count;
+}
+
+static void test_each_phase_says_what_each_event_means(void **state)
+{
+    assert_int_equal(count_reactions(DT_REACTION_MISSING), 0);
+    assert_true(count_reactions(DT_REACTION_HANDLED) > 0);
+    assert_true(count_reactions(DT_REACTION_IGNORED) > 0);
+    assert_true(count_reactions(DT_REACTION_IMPOSSIBLE) > 0);
+}
+
+static void test_an_impossible_event_changes_nothing(void **state)
+{
+    for (dt_node_event event = 0; event < DT_NODE_EVENT_COUNT; event++) {
+        fixture t;
+
+        if (dt_node_reaction(DT_NODE_NEW, event) != DT_REACTION_IMPOSSIBLE)
+            continue;
+        open_node(&t);
+        dt_node_dispatch(t.link, event, "a problem");
+        assert_int_equal(dt_node_link_phase(t.link), DT_NODE_NEW);
+        assert_string_equal(dt_node_link_problem(t.link), "");
+        close_node(&t);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_phase_says_what_each_event_means),
+        cmocka_unit_test(test_an_impossible_event_changes_nothing),
         cmocka_unit_test(test_from_hello_to_goodbye),
         cmocka_unit_test(test_what_is_cut_is_connected_again),
         cmocka_unit_test(test_an_unusable_agent_is_ended),

@@ -1,6 +1,6 @@
 /* connection_int: what the files of a node's link share. node_link.c: open, commands, close, queries.
- * node_phase.c: the [phase][event] table, and what silence means. receive.c: messages of the agent, and the
- * node's clock. bridge.c: lines to and from the agent. node_process.c: commands on the node, probes, and
+ * node_phase.c: the [phase][event] table. silence.c: what silence means. receive.c: messages of the agent, and
+ * the node's clock. bridge.c: lines to and from the agent. node_process.c: commands on the node, probes, and
  * its preparation on a thread. */
 #ifndef DT_RUNNER_SUPERVISOR_CONNECTION_CONNECTION_INT_H
 #define DT_RUNNER_SUPERVISOR_CONNECTION_CONNECTION_INT_H
@@ -176,14 +176,21 @@ struct dt_node_link {
 };
 
 /* --- node_phase.c */
-/* Runs the handler for an event. why: the new problem; NULL keeps the old one. An event without
- * a handler in the current phase is ignored. */
+/* Returns what the table says of an event in a phase. */
+dt_reaction dt_node_reaction(dt_node_phase phase, dt_node_event event);
+/* Runs the handler for an event, if the current phase handles it. why: the new problem; NULL keeps
+ * the old one. */
 void dt_node_dispatch(dt_node_link *link, dt_node_event event, const char *why);
 /* Handles an agent that answers but refuses: reconnects, or ends what runs there after too many
  * refusals. */
 void dt_node_refuse(dt_node_link *link, const char *why, bool lasting);
 
-/* --- node_phase.c */
+/* --- silence.c */
+/* Writes the state of a node that does not answer, as stored: DT_NODE_NOT_REACHABLE (PROBLEM). */
+void dt_node_describe_unreachable(char *out, size_t size, const char *problem);
+/* Judges the silence of the node. Starts a probe and shows the node as unreachable if needed;
+ * returns the act that the table handles. *why: the reason if the node is given up. */
+dt_liveness_act dt_node_judge(dt_node_link *link, char *why, size_t why_size);
 
 /* --- receive.c */
 extern const dt_bridge_calls dt_node_receive_calls;

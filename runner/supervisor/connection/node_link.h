@@ -34,7 +34,7 @@
  *             -> LOST        silent for too long         [give_up]
  *   ENDING    -> RELEASED    `dtrun-agent end` succeeds  [ended]
  *             -> LOST        it failed three times       [give_up]
- *   RELEASED  -> LEAVING     everything is stored        [say_bye]
+ *   RELEASED  -> LEAVING     everything is stored        [send_bye]
  *             -> GONE        cut, or no connection       [leave]
  *   LEAVING   -> GONE        cut                         [leave]
  *
@@ -95,6 +95,17 @@ typedef enum dt_node_phase {
     DT_NODE_LOST,     /* the node was given up */
     DT_NODE_PHASE_COUNT
 } dt_node_phase;
+
+/* What a cell of a [phase][event] or [state][event] table says. No cell is MISSING. */
+typedef enum dt_reaction {
+    DT_REACTION_MISSING,
+    DT_REACTION_HANDLED,
+    DT_REACTION_IGNORED, /* the event is expected, and there is nothing to do */
+    /* The event is not expected: it is logged, with DT_IMPOSSIBLE, and ignored. */
+    DT_REACTION_IMPOSSIBLE
+} dt_reaction;
+
+#define DT_IMPOSSIBLE "should be impossible"
 
 typedef struct dt_node_link dt_node_link;
 

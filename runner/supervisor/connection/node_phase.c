@@ -1,195 +1,247 @@
-/* node_phase: the [phase][event] table of a node's link (node_link.h), its handlers, and the judgement of
- * silence. */
+/* node_phase: the [phase][event] table of a node's link (node_link.h), and its handlers. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/strbuf.h"
 #include "runner/channel/protocol.h"
 #include "runner/supervisor/connection/connection_int.h"
 #include "runner/supervisor/policy/liveness.h"
 #include "runner/times.h"
-#include "store/activity.h"
-
-/* silence: judges the silence of a node (policy/liveness.h).
- *
- * A cut of ten seconds must cost nothing. So probes and connections after a silence do not share the
- * connection that was cut, which may be stuck for as long again (TCP doubles its retransmission timeout);
- * and the agent resumes from the number that is stored here.
- */
-
-static dt_liveness_facts facts_of(const dt_node_link *link)
-{
-    dt_liveness_facts facts = {
-        .now = dt_node_now(link),
-        .heard = link->heard_seconds,
-        .connected = link->connected_seconds,
-        .tries = link->tries,
-        .connection = link->bridge != NULL,
-        .here = link->place.here,
-        .idle = link->idle,
-        .replaced = link->replace,
-        .probed = link->probed_seconds,
-        .reached = link->reached_seconds,
-        .command = link->command_seconds,
-        .answered = link->answered_seconds,
-        .unknown = link->unknown_seconds,
-    };
-
-    link->calls.judge(link->context, link->setup.index, &facts);
-    return facts;
-}
-
-/* Writes the state of a node that does not answer, as stored: DT_NODE_NOT_REACHABLE (PROBLEM). */
-static void node_say_unreachable(char *out, size_t size, const char *problem)
-{
-    const char *rest = strstr(problem, "': ");
-
-    if (strncmp(problem, "node '", 6) == 0 && rest != NULL)
-        problem = rest + 3;
-    if (problem[0] == '\0')
-        snprintf(out, size, DT_NODE_NOT_REACHABLE);
-    else
-        snprintf(out, size, DT_NODE_NOT_REACHABLE " (%s)", problem);
-}
-
-static void show_unreachable(dt_node_link *link)
-{
-    char text[sizeof(link->shown)];
-
-    if (link->unreachable && link->problem[0] == '\0')
-        return; /* a try is running */
-    node_say_unreachable(text, sizeof(text), link->problem);
-    if (link->unreachable && strcmp(text, link->shown) == 0)
-        return;
-    link->unreachable = true;
-    memcpy(link->shown, text, sizeof(text));
-    dt_log_warn("%s: %s", link->name, text);
-    link->calls.unreachable(link->context, link->setup.index, link->shown);
-}
-
-static void explain(char *why, size_t why_size, const dt_node_link *link,
-                    const dt_liveness_facts *facts, bool gone)
-{
-    bool known = link->problem[0] != '\0';
-    dt_strbuf text;
-
-    dt_strbuf_init(&text);
-    if (gone)
-        dt_strbuf_add_fmt(&text, "node %s is gone: nothing was heard from it for %.0f s",
-                          link->name, facts->now - facts->heard);
-    else
-        dt_strbuf_add_fmt(&text, "the agent on %s is unavailable", link->name);
-    if (known)
-        dt_strbuf_add_fmt(&text, "%s%.300s", gone ? " (" : ": ", link->problem);
-    if (known && gone)
-        dt_strbuf_add_char(&text, ')');
-    if (facts->started)
-        dt_strbuf_add_str(&text, "; its ranks may still be there");
-    snprintf(why, why_size, "%.*s", (int)why_size - 1, text.data);
-    dt_strbuf_release(&text);
-}
-
-/* Judges the silence of the node. Starts a probe and shows the node as unreachable if needed;
- * returns the act that the table handles. *why: the reason if the node is given up. */
-static dt_liveness_act node_judge(dt_node_link *link, char *why, size_t why_size)
-{
-    dt_liveness_facts facts = facts_of(link);
-    dt_liveness_verdict verdict = dt_liveness_judge(&facts);
-
-    if (verdict.probe) {
-        link->probed_seconds = facts.now;
-        dt_node_prober_begin(link->prober, link->name, link->place.agent, facts.now);
-    }
-    if (verdict.unreachable && facts.started)
-        show_unreachable(link);
-    if (verdict.act == DT_LIVENESS_LOST || verdict.act == DT_LIVENESS_NO_AGENT)
-        explain(why, why_size, link, &facts, verdict.act == DT_LIVENESS_LOST);
-    return verdict.act;
-}
 
 /* --- the table and its handlers */
 
 typedef void handler(dt_node_link *link);
 
+/* Cells of the table without an action (dt_reaction, node_link.h); never called. */
+static void ignored(dt_node_link *link) {}
+static void impossible(dt_node_link *link) {}
+
 static handler begin, prepare, use_preparation, connect_first, connect_again, attach, cut, look,
     end_there, end_again, ended, send_stop, stop_unplaced, remember_release, release, rejoin,
-    say_bye, leave, give_up, tell_settled;
+    send_bye, leave, give_up, report_settled;
 
-static handler *const table[DT_NODE_PHASE_COUNT][DT_NODE_EVENT_COUNT] = {
-    [DT_NODE_NEW] =
+static handler
+    *const table[DT_NODE_PHASE_COUNT][DT_NODE_EVENT_COUNT] =
         {
-            [DT_NODE_EVENT_BEGIN] = begin,
-            [DT_NODE_EVENT_STOP] = stop_unplaced,
-            [DT_NODE_EVENT_RELEASE] = remember_release,
-        },
-    [DT_NODE_PREPARING] =
-        {
-            [DT_NODE_EVENT_PREPARED] = use_preparation,
-            [DT_NODE_EVENT_STOP] = stop_unplaced,
-            [DT_NODE_EVENT_GIVE_UP] = give_up,
-        },
-    [DT_NODE_AWAY] =
-        {
-            [DT_NODE_EVENT_TICK] = prepare,
-            [DT_NODE_EVENT_STOP] = stop_unplaced,
-            [DT_NODE_EVENT_GIVE_UP] = give_up,
-        },
-    [DT_NODE_CONNECTING] =
-        {
-            [DT_NODE_EVENT_HELLO] = attach,
-            [DT_NODE_EVENT_CUT] = cut,
-            [DT_NODE_EVENT_SPENT] = end_there,
-            [DT_NODE_EVENT_TICK] = look,
-            [DT_NODE_EVENT_STOP] = send_stop,
-            [DT_NODE_EVENT_GIVE_UP] = give_up,
-        },
-    [DT_NODE_ATTACHED] =
-        {
-            [DT_NODE_EVENT_HELLO] = attach,
-            [DT_NODE_EVENT_CUT] = cut,
-            [DT_NODE_EVENT_SPENT] = end_there,
-            [DT_NODE_EVENT_TICK] = look,
-            [DT_NODE_EVENT_STOP] = send_stop,
-            [DT_NODE_EVENT_RELEASE] = release,
-            [DT_NODE_EVENT_GIVE_UP] = give_up,
-        },
-    [DT_NODE_BETWEEN] =
-        {
-            [DT_NODE_EVENT_TICK] = connect_again,
-            [DT_NODE_EVENT_GIVE_UP] = give_up,
-        },
-    [DT_NODE_ENDING] =
-        {
-            [DT_NODE_EVENT_TICK] = end_again,
-            [DT_NODE_EVENT_ENDED] = ended,
-            [DT_NODE_EVENT_GIVE_UP] = give_up,
-        },
-    [DT_NODE_RELEASED] =
-        {
-            [DT_NODE_EVENT_CUT] = leave,
-            [DT_NODE_EVENT_STORED] = say_bye,
-        },
-    [DT_NODE_LEAVING] =
-        {
-            [DT_NODE_EVENT_BEGIN] = rejoin,
-            [DT_NODE_EVENT_HELLO] = say_bye,
-            [DT_NODE_EVENT_CUT] = leave,
-        },
-    [DT_NODE_UNUSED] = {[DT_NODE_EVENT_PREPARED] = tell_settled},
-    [DT_NODE_LOST] = {[DT_NODE_EVENT_PREPARED] = tell_settled},
+            [DT_NODE_NEW] =
+                {
+                    [DT_NODE_EVENT_BEGIN] = begin,
+                    [DT_NODE_EVENT_STOP] = stop_unplaced,
+                    [DT_NODE_EVENT_RELEASE] = remember_release,
+                    [DT_NODE_EVENT_PREPARED] = impossible,
+                    [DT_NODE_EVENT_HELLO] = impossible,
+                    [DT_NODE_EVENT_CUT] = impossible,
+                    [DT_NODE_EVENT_SPENT] = impossible,
+                    [DT_NODE_EVENT_TICK] = impossible,
+                    [DT_NODE_EVENT_STORED] = impossible,
+                    [DT_NODE_EVENT_ENDED] = impossible,
+                    [DT_NODE_EVENT_GIVE_UP] = impossible,
+                },
+            [DT_NODE_PREPARING] =
+                {
+                    [DT_NODE_EVENT_PREPARED] = use_preparation,
+                    [DT_NODE_EVENT_STOP] = stop_unplaced,
+                    [DT_NODE_EVENT_GIVE_UP] = give_up,
+                    [DT_NODE_EVENT_BEGIN] = impossible,
+                    [DT_NODE_EVENT_HELLO] = impossible,
+                    [DT_NODE_EVENT_CUT] = impossible,
+                    [DT_NODE_EVENT_SPENT] = impossible,
+                    [DT_NODE_EVENT_TICK] = impossible,
+                    [DT_NODE_EVENT_RELEASE] = impossible,
+                    [DT_NODE_EVENT_STORED] = impossible,
+                    [DT_NODE_EVENT_ENDED] = impossible,
+                },
+            [DT_NODE_AWAY] =
+                {
+                    [DT_NODE_EVENT_TICK] = prepare,
+                    [DT_NODE_EVENT_STOP] = stop_unplaced,
+                    [DT_NODE_EVENT_GIVE_UP] = give_up,
+                    [DT_NODE_EVENT_BEGIN] = impossible,
+                    [DT_NODE_EVENT_PREPARED] = impossible,
+                    [DT_NODE_EVENT_HELLO] = impossible,
+                    [DT_NODE_EVENT_CUT] = impossible,
+                    [DT_NODE_EVENT_SPENT] = impossible,
+                    [DT_NODE_EVENT_RELEASE] = impossible,
+                    [DT_NODE_EVENT_STORED] = impossible,
+                    [DT_NODE_EVENT_ENDED] = impossible,
+                },
+            [DT_NODE_CONNECTING] =
+                {
+                    [DT_NODE_EVENT_HELLO] = attach,
+                    [DT_NODE_EVENT_CUT] = cut,
+                    [DT_NODE_EVENT_SPENT] = end_there,
+                    [DT_NODE_EVENT_TICK] = look,
+                    [DT_NODE_EVENT_STOP] = send_stop,
+                    [DT_NODE_EVENT_GIVE_UP] = give_up,
+                    [DT_NODE_EVENT_BEGIN] = impossible,
+                    [DT_NODE_EVENT_PREPARED] = impossible,
+                    [DT_NODE_EVENT_RELEASE] = impossible,
+                    [DT_NODE_EVENT_STORED] = impossible,
+                    [DT_NODE_EVENT_ENDED] = impossible,
+                },
+            [DT_NODE_ATTACHED] =
+                {
+                    [DT_NODE_EVENT_HELLO] = attach,
+                    [DT_NODE_EVENT_CUT] = cut,
+                    [DT_NODE_EVENT_SPENT] = end_there,
+                    [DT_NODE_EVENT_TICK] = look,
+                    [DT_NODE_EVENT_STOP] = send_stop,
+                    [DT_NODE_EVENT_RELEASE] = release,
+                    [DT_NODE_EVENT_GIVE_UP] = give_up,
+                    [DT_NODE_EVENT_BEGIN] = impossible,
+                    [DT_NODE_EVENT_PREPARED] = impossible,
+                    [DT_NODE_EVENT_STORED] = impossible,
+                    [DT_NODE_EVENT_ENDED] = impossible,
+                },
+            [DT_NODE_BETWEEN] =
+                {
+                    [DT_NODE_EVENT_TICK] = connect_again,
+                    [DT_NODE_EVENT_GIVE_UP] = give_up,
+                    [DT_NODE_EVENT_STOP] = ignored, /* sent at the next hello */
+                    [DT_NODE_EVENT_BEGIN] = impossible,
+                    [DT_NODE_EVENT_PREPARED] = impossible,
+                    [DT_NODE_EVENT_HELLO] = impossible,
+                    [DT_NODE_EVENT_CUT] = impossible,
+                    [DT_NODE_EVENT_SPENT] = impossible,
+                    [DT_NODE_EVENT_RELEASE] = impossible,
+                    [DT_NODE_EVENT_STORED] = impossible,
+                    [DT_NODE_EVENT_ENDED] = impossible,
+                },
+            [DT_NODE_ENDING] =
+                {
+                    [DT_NODE_EVENT_TICK] = end_again,
+                    [DT_NODE_EVENT_ENDED] = ended,
+                    [DT_NODE_EVENT_GIVE_UP] = give_up,
+                    [DT_NODE_EVENT_STOP] = ignored, /* `dtrun-agent end` stops the ranks */
+                    [DT_NODE_EVENT_BEGIN] = impossible,
+                    [DT_NODE_EVENT_PREPARED] = impossible,
+                    [DT_NODE_EVENT_HELLO] = impossible,
+                    [DT_NODE_EVENT_CUT] = impossible,
+                    [DT_NODE_EVENT_SPENT] = impossible,
+                    [DT_NODE_EVENT_RELEASE] = impossible,
+                    [DT_NODE_EVENT_STORED] = impossible,
+                },
+            [DT_NODE_RELEASED] =
+                {
+                    [DT_NODE_EVENT_CUT] = leave,
+                    [DT_NODE_EVENT_STORED] = send_bye,
+                    [DT_NODE_EVENT_HELLO] = ignored,   /* the agent repeats it */
+                    [DT_NODE_EVENT_TICK] = ignored,    /* the timer of the connection */
+                    [DT_NODE_EVENT_STOP] = ignored,    /* nothing is left to stop */
+                    [DT_NODE_EVENT_RELEASE] = ignored, /* the agent repeats it */
+                    [DT_NODE_EVENT_BEGIN] = impossible,
+                    [DT_NODE_EVENT_PREPARED] = impossible,
+                    [DT_NODE_EVENT_SPENT] = impossible,
+                    [DT_NODE_EVENT_ENDED] = impossible,
+                    [DT_NODE_EVENT_GIVE_UP] = impossible,
+                },
+            [DT_NODE_LEAVING] =
+                {
+                    [DT_NODE_EVENT_BEGIN] = rejoin,
+                    [DT_NODE_EVENT_HELLO] = send_bye,
+                    [DT_NODE_EVENT_CUT] = leave,
+                    [DT_NODE_EVENT_TICK] = ignored, /* the timer of the connection */
+                    [DT_NODE_EVENT_STOP] = ignored, /* nothing is left to stop */
+                    [DT_NODE_EVENT_RELEASE] =
+                        ignored, /* the store has it twice, as `released` and as `ended` */
+                    [DT_NODE_EVENT_STORED] = ignored, /* it was stored in an earlier session */
+                    [DT_NODE_EVENT_PREPARED] = impossible,
+                    [DT_NODE_EVENT_SPENT] = impossible,
+                    [DT_NODE_EVENT_ENDED] = impossible,
+                    [DT_NODE_EVENT_GIVE_UP] = impossible,
+                },
+            [DT_NODE_GONE] =
+                {
+                    [DT_NODE_EVENT_PREPARED] = ignored, /* the link was closed meanwhile */
+                    [DT_NODE_EVENT_STOP] = ignored,     /* nothing is left to stop */
+                    [DT_NODE_EVENT_STORED] =
+                        ignored, /* the connection broke before the release was stored */
+                    [DT_NODE_EVENT_BEGIN] = impossible,
+                    [DT_NODE_EVENT_HELLO] = impossible,
+                    [DT_NODE_EVENT_CUT] = impossible,
+                    [DT_NODE_EVENT_SPENT] = impossible,
+                    [DT_NODE_EVENT_TICK] = impossible,
+                    [DT_NODE_EVENT_RELEASE] = impossible,
+                    [DT_NODE_EVENT_ENDED] = impossible,
+                    [DT_NODE_EVENT_GIVE_UP] = impossible,
+                },
+            [DT_NODE_UNUSED] =
+                {
+                    [DT_NODE_EVENT_PREPARED] = report_settled,
+                    [DT_NODE_EVENT_BEGIN] = ignored, /* a stop came first */
+                    [DT_NODE_EVENT_STOP] = ignored,  /* nothing is left to stop */
+                    [DT_NODE_EVENT_HELLO] = impossible,
+                    [DT_NODE_EVENT_CUT] = impossible,
+                    [DT_NODE_EVENT_SPENT] = impossible,
+                    [DT_NODE_EVENT_TICK] = impossible,
+                    [DT_NODE_EVENT_RELEASE] = impossible,
+                    [DT_NODE_EVENT_STORED] = impossible,
+                    [DT_NODE_EVENT_ENDED] = impossible,
+                    [DT_NODE_EVENT_GIVE_UP] = impossible,
+                },
+            [DT_NODE_LOST] =
+                {
+                    [DT_NODE_EVENT_PREPARED] = report_settled,
+                    [DT_NODE_EVENT_STOP] = ignored, /* the node cannot be asked */
+                    [DT_NODE_EVENT_BEGIN] = impossible,
+                    [DT_NODE_EVENT_HELLO] = impossible,
+                    [DT_NODE_EVENT_CUT] = impossible,
+                    [DT_NODE_EVENT_SPENT] = impossible,
+                    [DT_NODE_EVENT_TICK] = impossible,
+                    [DT_NODE_EVENT_RELEASE] = impossible,
+                    [DT_NODE_EVENT_STORED] = impossible,
+                    [DT_NODE_EVENT_ENDED] = impossible,
+                    [DT_NODE_EVENT_GIVE_UP] = impossible,
+                },
 };
+
+static const char *const phase_names[DT_NODE_PHASE_COUNT] = {
+    [DT_NODE_NEW] = "new",           [DT_NODE_PREPARING] = "preparing",
+    [DT_NODE_AWAY] = "away",         [DT_NODE_CONNECTING] = "connecting",
+    [DT_NODE_ATTACHED] = "attached", [DT_NODE_BETWEEN] = "between",
+    [DT_NODE_ENDING] = "ending",     [DT_NODE_RELEASED] = "released",
+    [DT_NODE_LEAVING] = "leaving",   [DT_NODE_GONE] = "gone",
+    [DT_NODE_UNUSED] = "unused",     [DT_NODE_LOST] = "lost",
+};
+
+static const char *const event_names[DT_NODE_EVENT_COUNT] = {
+    [DT_NODE_EVENT_BEGIN] = "begin",     [DT_NODE_EVENT_PREPARED] = "prepared",
+    [DT_NODE_EVENT_HELLO] = "hello",     [DT_NODE_EVENT_CUT] = "cut",
+    [DT_NODE_EVENT_SPENT] = "spent",     [DT_NODE_EVENT_TICK] = "tick",
+    [DT_NODE_EVENT_STOP] = "stop",       [DT_NODE_EVENT_RELEASE] = "release",
+    [DT_NODE_EVENT_STORED] = "stored",   [DT_NODE_EVENT_ENDED] = "ended",
+    [DT_NODE_EVENT_GIVE_UP] = "give up",
+};
+
+dt_reaction dt_node_reaction(dt_node_phase phase, dt_node_event event)
+{
+    handler *handle = table[phase][event];
+
+    return handle == NULL         ? DT_REACTION_MISSING
+           : handle == ignored    ? DT_REACTION_IGNORED
+           : handle == impossible ? DT_REACTION_IMPOSSIBLE
+                                  : DT_REACTION_HANDLED;
+}
 
 void dt_node_dispatch(dt_node_link *link, dt_node_event event, const char *why)
 {
-    handler *handle = table[link->phase][event];
-
-    if (handle == NULL || link->calls.is_over(link->context))
+    if (link->calls.is_over(link->context))
         return;
-    if (why != NULL && why != link->problem)
-        snprintf(link->problem, sizeof(link->problem), "%s", why);
-    handle(link);
+    switch (dt_node_reaction(link->phase, event)) {
+    case DT_REACTION_HANDLED:
+        if (why != NULL && why != link->problem)
+            snprintf(link->problem, sizeof(link->problem), "%s", why);
+        table[link->phase][event](link);
+        break;
+    case DT_REACTION_IGNORED:
+        break;
+    case DT_REACTION_MISSING:
+    case DT_REACTION_IMPOSSIBLE:
+        dt_log_warn("%s: event '%s' " DT_IMPOSSIBLE " in phase '%s' and is ignored", link->name,
+                    event_names[event], phase_names[link->phase]);
+        break;
+    }
 }
 
 /* --- time */
@@ -210,7 +262,7 @@ static void disconnect(dt_node_link *link)
     link->bridge = NULL;
 }
 
-static void tell_settled(dt_node_link *link)
+static void report_settled(dt_node_link *link)
 {
     link->calls.settled(link->context);
 }
@@ -270,7 +322,7 @@ static void use_preparation(dt_node_link *link)
         snprintf(link->problem, sizeof(link->problem), "%.*s", (int)sizeof(link->problem) - 1,
                  err.message);
     if (link->calls.may_wait(link->context, link->setup.index, st)) {
-        node_say_unreachable(link->shown, sizeof(link->shown), link->problem);
+        dt_node_describe_unreachable(link->shown, sizeof(link->shown), link->problem);
         on_news(link, link->shown);
         link->phase = DT_NODE_AWAY;
         wait_for(link, dt_times_ms(dt_times()->prepare_again_seconds));
@@ -366,7 +418,7 @@ static void act_on_silence(dt_node_link *link)
 {
     char why[sizeof(link->problem)];
 
-    switch (node_judge(link, why, sizeof(why))) {
+    switch (dt_node_judge(link, why, sizeof(why))) {
     case DT_LIVENESS_WAIT:
         break;
     case DT_LIVENESS_RECONNECT:
@@ -439,7 +491,7 @@ void dt_node_refuse(dt_node_link *link, const char *why, bool lasting)
 {
     char text[300];
 
-    if (table[link->phase][DT_NODE_EVENT_SPENT] == NULL)
+    if (dt_node_reaction(link->phase, DT_NODE_EVENT_SPENT) != DT_REACTION_HANDLED)
         return;
     if (!dt_refusal_is_last(&link->refusals,
                             link->calls.next_event(link->context, link->setup.index), lasting)) {
@@ -523,7 +575,7 @@ static void rejoin(dt_node_link *link)
         link->phase = DT_NODE_GONE;
 }
 
-static void say_bye(dt_node_link *link)
+static void send_bye(dt_node_link *link)
 {
     link->phase = DT_NODE_LEAVING;
     if (link->bridge == NULL)

@@ -252,7 +252,7 @@ void dt_control_close_all(dt_session *session);
  * stop       a person requested a stop
  * released   every node confirmed that nothing is left, or was given up
  *
- * An event without a handler in the current state is ignored.
+ * Each cell of the table has a handler, or says that the event is ignored or impossible (dt_reaction).
  */
 
 typedef enum dt_state_event {
@@ -267,7 +267,10 @@ typedef enum dt_state_event {
     DT_STATE_EVENT_COUNT
 } dt_state_event;
 
-/* Runs the handler for the event. node: the node that it is about (attached, lost), else NULL. */
+/* Returns what the table says of an event in a state. */
+dt_reaction dt_state_reaction(dt_run_state state, dt_state_event event);
+
+/* Runs the handler for the event, if the current state handles it. node: the node that it is about (attached, lost), else NULL. */
 void dt_state_dispatch(dt_session *session, dt_state_event event, dt_supervised_node *node);
 
 /* Dispatches the events that follow from the current facts: heard, ready, stop, failed,

@@ -343,11 +343,28 @@ out:
 
 /* --- the table */
 
+/* Cells without an action (dt_reaction, node_link.h); never called. */
+static dt_status ignored(dt_session *session, dt_supervised_node *node, dt_error *err)
+{
+    return DT_OK;
+}
+
+static dt_status impossible(dt_session *session, dt_supervised_node *node, dt_error *err)
+{
+    return DT_OK;
+}
+
 static dt_state_fn *const table[DT_RUN_STATE_COUNT][DT_STATE_EVENT_COUNT] = {
     [DT_RUN_QUEUED] =
         {
             [DT_EVENT_BEGIN] = dt_action_prepare,
             [DT_EVENT_STOP] = dt_action_prepare, /* ends the pause before a restart */
+            [DT_EVENT_HEARD] = ignored,          /* nothing was started yet */
+            [DT_EVENT_ATTACHED] = impossible,
+            [DT_EVENT_READY] = impossible,
+            [DT_EVENT_FAILED] = impossible,
+            [DT_EVENT_LOST] = impossible,
+            [DT_EVENT_RELEASED] = impossible,
         },
     [DT_RUN_PREPARING] =
         {
@@ -355,6 +372,10 @@ static dt_state_fn *const table[DT_RUN_STATE_COUNT][DT_STATE_EVENT_COUNT] = {
             [DT_EVENT_ATTACHED] = dt_action_start_if_all,
             [DT_EVENT_LOST] = dt_action_end_ranks,
             [DT_EVENT_STOP] = dt_action_end_ranks,
+            [DT_EVENT_HEARD] = ignored,  /* the start waits for all nodes */
+            [DT_EVENT_READY] = ignored,  /* a supervisor that was killed had started them */
+            [DT_EVENT_FAILED] = ignored, /* the start comes first, as of all nodes */
+            [DT_EVENT_RELEASED] = impossible,
         },
     [DT_RUN_STARTING] =
         {
@@ -375,6 +396,8 @@ static dt_state_fn *const table[DT_RUN_STATE_COUNT][DT_STATE_EVENT_COUNT] = {
             [DT_EVENT_LOST] = dt_action_end_ranks,
             [DT_EVENT_STOP] = dt_action_end_ranks,
             [DT_EVENT_RELEASED] = dt_action_conclude,
+            [DT_EVENT_HEARD] = ignored,
+            [DT_EVENT_READY] = ignored,
         },
     [DT_RUN_STOPPING] =
         {
@@ -383,8 +406,60 @@ static dt_state_fn *const table[DT_RUN_STATE_COUNT][DT_STATE_EVENT_COUNT] = {
             [DT_EVENT_LOST] = dt_action_end_ranks,
             [DT_EVENT_STOP] = dt_action_end_ranks,
             [DT_EVENT_RELEASED] = dt_action_conclude,
+            [DT_EVENT_HEARD] = ignored,
+            [DT_EVENT_READY] = ignored,
+            [DT_EVENT_FAILED] = impossible,
+        },
+    [DT_RUN_FINISHED] =
+        {
+            [DT_EVENT_ATTACHED] = ignored,
+            [DT_EVENT_HEARD] = ignored,
+            [DT_EVENT_READY] = ignored,
+            [DT_EVENT_FAILED] = ignored,
+            [DT_EVENT_LOST] = ignored,
+            [DT_EVENT_STOP] = ignored,
+            [DT_EVENT_RELEASED] = ignored,
+            [DT_EVENT_BEGIN] = impossible,
+        },
+    [DT_RUN_FAILED] =
+        {
+            [DT_EVENT_ATTACHED] = ignored,
+            [DT_EVENT_HEARD] = ignored,
+            [DT_EVENT_READY] = ignored,
+            [DT_EVENT_FAILED] = ignored,
+            [DT_EVENT_LOST] = ignored,
+            [DT_EVENT_STOP] = ignored,
+            [DT_EVENT_RELEASED] = ignored,
+            [DT_EVENT_BEGIN] = impossible,
+        },
+    [DT_RUN_STOPPED] =
+        {
+            [DT_EVENT_ATTACHED] = ignored,
+            [DT_EVENT_HEARD] = ignored,
+            [DT_EVENT_READY] = ignored,
+            [DT_EVENT_FAILED] = ignored,
+            [DT_EVENT_LOST] = ignored,
+            [DT_EVENT_STOP] = ignored,
+            [DT_EVENT_RELEASED] = ignored,
+            [DT_EVENT_BEGIN] = impossible,
         },
 };
+
+static const char *const event_names[DT_STATE_EVENT_COUNT] = {
+    [DT_EVENT_BEGIN] = "begin", [DT_EVENT_ATTACHED] = "attached", [DT_EVENT_HEARD] = "heard",
+    [DT_EVENT_READY] = "ready", [DT_EVENT_FAILED] = "failed",     [DT_EVENT_LOST] = "lost",
+    [DT_EVENT_STOP] = "stop",   [DT_EVENT_RELEASED] = "released",
+};
+
+dt_reaction dt_state_reaction(dt_run_state state, dt_state_event event)
+{
+    dt_state_fn *handler = table[state][event];
+
+    return handler == NULL         ? DT_REACTION_MISSING
+           : handler == ignored    ? DT_REACTION_IGNORED
+           : handler == impossible ? DT_REACTION_IMPOSSIBLE
+                                   : DT_REACTION_HANDLED;
+}
 
 /* True if all ranks are ready. Their `ready` events may have been lost with a journal; ranks
  * that make steps are ready. */
@@ -432,13 +507,18 @@ static void on_leave_time(uv_timer_t *timer)
 
 void dt_state_dispatch(dt_session *session, dt_state_event event, dt_supervised_node *node)
 {
-    dt_state_fn *handler = table[session->state][event];
+    dt_reaction reaction = dt_state_reaction(session->state, event);
     dt_error err = DT_ERROR_INIT;
     dt_status st;
 
-    if (handler == NULL || session->failure != DT_OK)
+    if (session->failure != DT_OK || reaction == DT_REACTION_IGNORED)
         return;
-    st = handler(session, node, &err);
+    if (reaction != DT_REACTION_HANDLED) {
+        dt_log_warn("event '%s' " DT_IMPOSSIBLE " in state '%s' and is ignored", event_names[event],
+                    dt_run_state_name(session->state));
+        return;
+    }
+    st = table[session->state][event](session, node, &err);
     if (st != DT_OK)
         dt_session_fail(session, st, &err);
     else if (has_consequences(event))
