@@ -28,8 +28,8 @@ typedef struct dt_valid_bleu {
     const dt_sides *sides;
     dt_bleu_counts counts;
     /* batches being translated; the following fields are the position in them */
-    const dt_micro_batch *parts;
-    int64_t part_count, part, sample;
+    const dt_micro_batch *batches;
+    int64_t batch_count, batch, sample;
     const int32_t *targets[TOGETHER]; /* targets of the sentences being translated */
     int64_t target_counts[TOGETHER], begun;
     dt_strbuf line, target;
@@ -40,7 +40,7 @@ typedef struct dt_valid_bleu {
 static void lay_out(void *self, dt_layout *layout)
 {
     dt_train_session *session = self;
-    dt_valid_bleu *bleu = session->bleu;
+    dt_valid_bleu *bleu = session->evaluation.translations;
     const dt_model *model = bleu->model;
 
     bleu->ids = dt_tensor_1d(NULL, DT_I32, dt_translator_ids(&model->config));
@@ -52,8 +52,8 @@ static void lay_out(void *self, dt_layout *layout)
 
 static dt_status open_model(dt_train_session *session, dt_error *err)
 {
-    const dt_tokenizer *tokenizer = dt_dataset_tokenizer(session->dataset);
-    dt_valid_bleu *bleu = session->bleu;
+    const dt_tokenizer *tokenizer = dt_dataset_tokenizer(session->data.dataset);
+    dt_valid_bleu *bleu = session->evaluation.translations;
     dt_model_config config;
     dt_status st = DT_OK;
 
@@ -83,13 +83,13 @@ dt_status dt_valid_bleu_open(dt_train_session *session, dt_error *err)
 {
     dt_status st = DT_OK;
 
-    if (!session->recipe->evaluate.bleu || session->parts == NULL)
+    if (!session->recipe->evaluate.bleu || session->pair_batches == NULL)
         return DT_OK;
-    session->bleu = calloc(1, sizeof(*session->bleu));
-    if (session->bleu == NULL)
+    session->evaluation.translations = calloc(1, sizeof(*session->evaluation.translations));
+    if (session->evaluation.translations == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory for translations");
-    dt_strbuf_init(&session->bleu->line);
-    dt_strbuf_init(&session->bleu->target);
+    dt_strbuf_init(&session->evaluation.translations->line);
+    dt_strbuf_init(&session->evaluation.translations->target);
     st = open_model(session, err);
     if (st != DT_OK)
         dt_error_prefix(err, "'evaluate.bleu'");
@@ -123,7 +123,7 @@ int64_t dt_valid_bleu_bytes(const dt_valid_bleu *bleu)
 static dt_status take_unit(void *self, int unit, dt_error *err)
 {
     dt_train_session *session = self;
-    dt_valid_bleu *bleu = session->bleu;
+    dt_valid_bleu *bleu = session->evaluation.translations;
     dt_tensor to = dt_tensor_1d(NULL, bleu->model->config.dtype, bleu->model->units[unit].elems);
     dt_tensor from = to;
 
@@ -137,7 +137,7 @@ static dt_status take_unit(void *self, int unit, dt_error *err)
 /* Collective; call before the first pass of an evaluation. */
 static dt_status valid_bleu_begin(dt_train_session *session, dt_error *err)
 {
-    dt_valid_bleu *bleu = session->bleu;
+    dt_valid_bleu *bleu = session->evaluation.translations;
     dt_status st = DT_OK;
 
     if (bleu == NULL)
@@ -179,18 +179,18 @@ static dt_status next_sample(void *context, const int32_t **source, int64_t *cou
     dt_valid_bleu *bleu = context;
 
     *source = NULL;
-    while (bleu->part < bleu->part_count && bleu->begun < TOGETHER && !gives_up(bleu)) {
-        const dt_micro_batch *part = &bleu->parts[bleu->part];
-        int64_t S = part->inputs[DT_TRANSFORMER_SOURCE].dim[1];
-        int64_t T = part->inputs[DT_TRANSFORMER_TARGETS].dim[1], i = bleu->sample;
-        const int32_t *from = (const int32_t *)part->inputs[DT_TRANSFORMER_SOURCE].data + i * S;
-        const int32_t *target = (const int32_t *)part->inputs[DT_TRANSFORMER_TARGETS].data + i * T;
+    while (bleu->batch < bleu->batch_count && bleu->begun < TOGETHER && !gives_up(bleu)) {
+        const dt_micro_batch *batch = &bleu->batches[bleu->batch];
+        int64_t S = batch->inputs[DT_TRANSFORMER_SOURCE].dim[1];
+        int64_t T = batch->inputs[DT_TRANSFORMER_TARGETS].dim[1], i = bleu->sample;
+        const int32_t *from = (const int32_t *)batch->inputs[DT_TRANSFORMER_SOURCE].data + i * S;
+        const int32_t *target = (const int32_t *)batch->inputs[DT_TRANSFORMER_TARGETS].data + i * T;
         int64_t target_count = length_of(target, T, -1);
 
         dt_progress_made();
-        if (++bleu->sample == part->samples) {
+        if (++bleu->sample == batch->samples) {
             bleu->sample = 0;
-            bleu->part++;
+            bleu->batch++;
         }
         if (target_count == 0)
             continue;
@@ -223,7 +223,7 @@ static dt_status add_some(bool *left, dt_valid_bleu *bleu, dt_error *err)
 
     bleu->begun = 0;
     DT_TRY(dt_translator_run(bleu->translator, &work, err));
-    *left = bleu->part < bleu->part_count;
+    *left = bleu->batch < bleu->batch_count;
 out:
     return st;
 }
@@ -234,14 +234,14 @@ out:
 static dt_status valid_bleu_add(dt_train_session *session, bool *stopped, dt_error *err)
 {
     double sums[2] = {1, 0}; /* ranks with sentences left, ranks that were asked to stop */
-    dt_valid_bleu *bleu = session->bleu;
+    dt_valid_bleu *bleu = session->evaluation.translations;
     dt_status st = DT_OK;
     bool left;
 
     if (bleu != NULL) {
-        bleu->parts = session->parts;
-        bleu->part_count = session->replicas;
-        bleu->part = bleu->sample = 0;
+        bleu->batches = session->pair_batches;
+        bleu->batch_count = session->replicas;
+        bleu->batch = bleu->sample = 0;
     }
     while (bleu != NULL && sums[0] > 0 && sums[1] == 0) {
         DT_TRY(add_some(&left, bleu, err));
@@ -275,9 +275,9 @@ static dt_status valid_bleu_end(double *out, dt_train_session *session, dt_error
     double sums[COUNTS];
     dt_status st = DT_OK;
 
-    if (session->bleu == NULL)
+    if (session->evaluation.translations == NULL)
         return DT_OK;
-    all = session->bleu->counts;
+    all = session->evaluation.translations->counts;
     for (int i = 0; i < COUNTS; i++)
         sums[i] = dt_mesh_term(&session->mesh, DT_MESH_DATA, (double)*count_at(&all, i));
     DT_TRY(session->comm.all_reduce_f64(&session->comm, sums, COUNTS, err));
@@ -329,12 +329,12 @@ dt_status dt_evaluate(dt_train_session *session, bool *evaluated, bool *stopped,
     }
     if (count == 0)
         goto out;
-    DT_TRY(valid_bleu_end(&session->valid_bleu, session, err));
+    DT_TRY(valid_bleu_end(&session->evaluation.bleu, session, err));
     for (int i = 0; i < 2; i++)
         sums[i] = dt_mesh_term(&session->mesh, DT_MESH_DATA, sums[i]);
     DT_TRY(session->comm.all_reduce_f64(&session->comm, sums, 2, err));
-    session->valid_loss = sums[0] / sums[1];
-    session->valid_step = session->step;
+    session->evaluation.loss = sums[0] / sums[1];
+    session->evaluation.step = session->step;
     *evaluated = true;
 out:
     return st;

@@ -11,7 +11,6 @@
 enum { PIECE_ELEMS = 1 << 20 }; /* elements copied from a GPU at a time */
 /* hex digits of a digest that are compared: 52 bits, which a double holds exactly */
 #define NUMBER_DIGITS 13
-#define FLIPPED_BIT   (1u << 16)
 
 /* The first digits of a digest as a double. A sum over ranks keeps it exactly, if all other ranks
  * contribute 0. */
@@ -148,8 +147,7 @@ static dt_status judge(const dt_train_session *session, const double *numbers, i
                                  : "ranks that should hold the same");
 }
 
-/* Whether another rank holds the same parameters as this one. */
-static bool has_copies(const dt_train_session *session)
+bool dt_replicas_exist(const dt_train_session *session)
 {
     return session->state.strategy->copy_of_unit != NULL &&
            session->mesh.axis[DT_AXIS_REPLICA].size > 1;
@@ -162,7 +160,7 @@ dt_status dt_replicas_compare(dt_train_session *session, dt_error *err)
     double *numbers = NULL;
     dt_status st = DT_OK;
 
-    if (!has_copies(session) || session->compared_step == session->step)
+    if (!dt_replicas_exist(session) || session->compared_step == session->step)
         return DT_OK;
     numbers = calloc(2 * (size_t)count, sizeof(*numbers));
     if (numbers == NULL)
@@ -174,25 +172,5 @@ dt_status dt_replicas_compare(dt_train_session *session, dt_error *err)
     session->compared_step = session->step;
 out:
     free(numbers);
-    return st;
-}
-
-/* Flips a bit in the middle of the first unit. */
-dt_status dt_replicas_flip(dt_train_session *session, dt_error *err)
-{
-    dt_device *device = &session->device;
-    dt_status st = DT_OK;
-    int64_t elems;
-    float *master;
-    uint32_t bits;
-
-    if (!has_copies(session))
-        DT_THROW(err, DT_ERR_UNSUPPORTED,
-                 "cannot flip a bit: no two ranks hold the same parameters");
-    session->state.strategy->copy_of_unit(&session->state, 0, &master, &elems);
-    DT_TRY(device->copy_out(device, &bits, master + elems / 2, sizeof(bits), err));
-    bits ^= FLIPPED_BIT;
-    DT_TRY(device->copy_in(device, master + elems / 2, &bits, sizeof(bits), err));
-out:
     return st;
 }

@@ -124,8 +124,9 @@ static dt_status report_memory(dt_train_session *session, dt_error *err)
         {"gradients_bytes", state->gradients_bytes},
         {"optimizer_bytes", state->optimizer_bytes},
         {"activations_bytes", (int64_t)session->model->activation_bytes},
-        {"buffers_bytes", state->buffers_bytes + dt_checkpoint_writer_bytes(session->writer) +
-                              dt_valid_bleu_bytes(session->bleu)},
+        {"buffers_bytes", state->buffers_bytes +
+                              dt_checkpoint_writer_bytes(session->saving.writer) +
+                              dt_valid_bleu_bytes(session->evaluation.translations)},
         {"free_bytes", dt_measure_free_memory(&session->device)},
     };
     json_t *event = json_pack("{s:s}", "event", "memory");
@@ -143,7 +144,7 @@ static dt_status report_memory(dt_train_session *session, dt_error *err)
 /* FLOP rate of all devices together, assuming that each is as fast as this rank's measured one. */
 static double matmul_flops_of_all(const dt_train_session *session)
 {
-    return session->matmul_flops * (double)(session->mesh.world.size * session->replicas);
+    return session->machine.matmul_flops * (double)(session->mesh.world.size * session->replicas);
 }
 
 /* Lower bound of the step time: the necessary matrix products at the measured rate. */
@@ -161,15 +162,15 @@ dt_status dt_report_start(dt_train_session *session, dt_error *err)
     if (session->mesh.world.rank == 0)
         dt_log_info("a step takes at least %.4g s: its matrix products at the measured %.4g FLOP/s "
                     "of each device",
-                    ideal_step_seconds(session), session->matmul_flops);
+                    ideal_step_seconds(session), session->machine.matmul_flops);
     DT_TRY(
         dt_events_send(session->events,
                        json_pack("{s:s, s:I, s:s, s:i, s:I, s:I, s:o, s:o}", "event", "ready",
                                  "pid", as_json(getpid()), "device", session->device.name,
                                  "threads", session->device.threads, "step", as_json(session->step),
                                  "steps", as_json(session->recipe->schedule.steps), "matmul_flops",
-                                 dt_json_number(session->matmul_flops), "least_step_seconds",
-                                 dt_json_number(ideal_step_seconds(session))),
+                                 dt_json_number(session->machine.matmul_flops),
+                                 "least_step_seconds", dt_json_number(ideal_step_seconds(session))),
                        err));
 out:
     return st;
@@ -204,7 +205,7 @@ static dt_status report_card(dt_train_session *session, dt_error *err)
     json_t *object = json_object();
     dt_nvml_reading now;
 
-    dt_nvml_read(&now, session->nvml);
+    dt_nvml_read(&now, session->machine.nvml);
     const struct {
         dt_metric_id id;
         double value;
@@ -257,7 +258,7 @@ dt_status dt_report_step(dt_train_session *session, const dt_step *step, dt_inte
     dt_status st = DT_OK;
 
     *interval = (dt_interval){.sent_bytes = sent};
-    if (session->nvml != NULL)
+    if (session->machine.nvml != NULL)
         st = report_card(session, err);
     if (session->mesh.world.rank != 0 || st != DT_OK)
         return st;
@@ -297,10 +298,10 @@ dt_status dt_report_evaluation(dt_train_session *session, dt_error *err)
     if (session->mesh.world.rank != 0)
         return DT_OK;
     values = json_pack("{s:o}", dt_metric_name(DT_METRIC_VALID_LOSS),
-                       dt_json_number(session->valid_loss));
-    if (session->bleu != NULL)
+                       dt_json_number(session->evaluation.loss));
+    if (session->evaluation.translations != NULL)
         json_object_set_new(values, dt_metric_name(DT_METRIC_VALID_BLEU),
-                            dt_json_number(session->valid_bleu));
+                            dt_json_number(session->evaluation.bleu));
     return send_metrics(session, values, err);
 }
 
@@ -337,7 +338,7 @@ dt_status dt_report_finished(dt_train_session *session, const char *reason, dt_e
                                     "step", as_json(session->step), "steps",
                                     as_json(session->recipe->schedule.steps), "reason", reason,
                                     "loss", dt_json_number(session->loss), "valid_loss",
-                                    dt_json_number(session->valid_loss), "peak_bytes",
+                                    dt_json_number(session->evaluation.loss), "peak_bytes",
                                     as_json(measure_peak_memory())),
                           err);
 }

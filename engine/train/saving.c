@@ -70,8 +70,8 @@ static dt_checkpoint_keep keep_of(const dt_recipe *recipe)
 /* Score of the last evaluation. */
 static double score_of(const dt_train_session *session)
 {
-    return dt_score_by(session->recipe->checkpoint.best_by, session->valid_loss,
-                       session->valid_bleu);
+    return dt_score_by(session->recipe->checkpoint.best_by, session->evaluation.loss,
+                       session->evaluation.bleu);
 }
 
 static dt_checkpoint_info info_make(dt_train_session *session, unsigned reasons)
@@ -82,7 +82,7 @@ static dt_checkpoint_info info_make(dt_train_session *session, unsigned reasons)
     bool is_best = (reasons & DT_CHECKPOINT_BEST) != 0;
     dt_checkpoint_beside file;
 
-    if (!dt_tokenizer_get_file(dt_dataset_tokenizer(session->dataset), &file.name, &file.bytes,
+    if (!dt_tokenizer_get_file(dt_dataset_tokenizer(session->data.dataset), &file.name, &file.bytes,
                                &file.length))
         file.name = NULL;
     return (dt_checkpoint_info){
@@ -90,13 +90,13 @@ static dt_checkpoint_info info_make(dt_train_session *session, unsigned reasons)
         .attempt = plan->attempt,
         .step = session->step,
         .steps_total = session->recipe->schedule.steps,
-        .epoch = session->sampler.epoch,
-        .sample = session->sampler.sample,
+        .epoch = session->data.sampler.epoch,
+        .sample = session->data.sampler.sample,
         .step_samples = dt_train_session_samples_per_step(session),
         .loss = session->loss,
-        .valid_loss = session->valid_step == session->step ? session->valid_loss : NAN,
-        .valid_bleu = session->valid_step == session->step ? session->valid_bleu : NAN,
-        .best_score = is_best ? score_of(session) : session->best.score,
+        .valid_loss = session->evaluation.step == session->step ? session->evaluation.loss : NAN,
+        .valid_bleu = session->evaluation.step == session->step ? session->evaluation.bleu : NAN,
+        .best_score = is_best ? score_of(session) : session->saving.best.score,
         .best_by = session->recipe->checkpoint.best_by,
         .kept_for = reasons,
         .optimizer = json_string_value(json_object_get(optimizer, "kind")),
@@ -104,8 +104,8 @@ static dt_checkpoint_info info_make(dt_train_session *session, unsigned reasons)
         .clean_steps = session->scaler.clean_steps,
         .skipped_steps = session->scaler.skipped_steps,
         .recipe = recipe,
-        .tokenizer = dt_tokenizer_to_json(dt_dataset_tokenizer(session->dataset)),
-        .data = json_incref(session->fingerprint),
+        .tokenizer = dt_tokenizer_to_json(dt_dataset_tokenizer(session->data.dataset)),
+        .data = json_incref(session->data.fingerprint),
         .tokenizer_file = file,
     };
 }
@@ -123,7 +123,7 @@ static unsigned reasons_now(dt_train_session *session, bool is_best, bool last)
 
     if (every(session->step, session->recipe->checkpoint.every))
         reasons |= DT_CHECKPOINT_STEPS;
-    if (dt_train_session_ends_epoch(session, &session->epoch_saved,
+    if (dt_train_session_ends_epoch(session, &session->saving.epoch,
                                     session->recipe->checkpoint.every_epoch))
         reasons |= DT_CHECKPOINT_EPOCH;
     if (is_best)
@@ -137,8 +137,8 @@ static bool saves_before_the_end(const dt_train_session *session)
 {
     const dt_recipe *recipe = session->recipe;
 
-    return dt_memory_saves_beside(recipe,
-                                  dt_validation_count(session->dataset, recipe->batch.tokens) > 0);
+    return dt_memory_saves_beside(
+        recipe, dt_validation_count(session->data.dataset, recipe->batch.tokens) > 0);
 }
 
 /* Either all ranks save in the background, or none does. */
@@ -150,8 +150,8 @@ static dt_status agree_on_writer(dt_train_session *session, dt_status mine, dt_e
 
     DT_TRY(session->comm.all_reduce_f64(&session->comm, &failed, 1, err));
     if (failed > 0) {
-        dt_checkpoint_writer_close(session->writer);
-        session->writer = NULL;
+        dt_checkpoint_writer_close(session->saving.writer);
+        session->saving.writer = NULL;
         dt_log_warn("training waits for each checkpoint to be written: %s",
                     mine != DT_OK ? problem->message : "another rank lacks memory for a snapshot");
     }
@@ -168,10 +168,10 @@ dt_status dt_saving_open(dt_train_session *session, dt_error *err)
 
     if (!saves(session) || !saves_before_the_end(session))
         return DT_OK;
-    DT_TRY(dt_comm_open(&session->writer_comm, session->events, "checkpoint", session->mesh.world,
+    DT_TRY(dt_comm_open(&session->saving.comm, session->events, "checkpoint", session->mesh.world,
                         WRITER_TIMEOUT_SECONDS, err));
-    opened = dt_checkpoint_writer_open(&session->writer, &place, &keep, &session->state,
-                                       &session->writer_comm, session->device.threads, &problem);
+    opened = dt_checkpoint_writer_open(&session->saving.writer, &place, &keep, &session->state,
+                                       &session->saving.comm, session->device.threads, &problem);
     DT_TRY(agree_on_writer(session, opened, &problem, err));
 out:
     return st;
@@ -179,9 +179,9 @@ out:
 
 void dt_saving_close(dt_train_session *session)
 {
-    dt_checkpoint_writer_close(session->writer);
-    session->writer = NULL;
-    dt_comm_close(&session->writer_comm);
+    dt_checkpoint_writer_close(session->saving.writer);
+    session->saving.writer = NULL;
+    dt_comm_close(&session->saving.comm);
 }
 
 /* --- outcome of a save */
@@ -194,7 +194,7 @@ static dt_status tell(dt_train_session *session, const dt_checkpoint_outcome *ou
     const char *message = outcome->err.message;
     dt_status st = outcome->st;
 
-    dt_best_end(&session->best, outcome->st == DT_OK);
+    dt_best_end(&session->saving.best, outcome->st == DT_OK);
     if (st == DT_OK)
         return dt_report_checkpoint(session, outcome, err);
     if (last || st == DT_ERR_COMM || st == DT_ERR_PEER)
@@ -208,7 +208,8 @@ static dt_status collect(dt_train_session *session, bool wait, dt_error *err)
 {
     dt_checkpoint_outcome outcome;
 
-    if (session->writer == NULL || !dt_checkpoint_writer_collect(session->writer, wait, &outcome))
+    if (session->saving.writer == NULL ||
+        !dt_checkpoint_writer_collect(session->saving.writer, wait, &outcome))
         return DT_OK;
     return tell(session, &outcome, false, err);
 }
@@ -245,13 +246,13 @@ static dt_status is_best(bool *out, dt_train_session *session, dt_error *err)
 {
     dt_status st = DT_OK;
 
-    if (dt_best_depends(&session->best, score_of(session)))
+    if (dt_best_depends(&session->saving.best, score_of(session)))
         DT_TRY(collect(session, true, err));
-    *out = dt_best_is(&session->best, score_of(session));
+    *out = dt_best_is(&session->saving.best, score_of(session));
     if (*out)
-        dt_best_begin(&session->best, score_of(session));
+        dt_best_begin(&session->saving.best, score_of(session));
     if (*out && session->recipe->checkpoint.keep_best == 0) { /* the best is not to be saved */
-        dt_best_end(&session->best, true);
+        dt_best_end(&session->saving.best, true);
         *out = false;
     }
 out:
@@ -260,7 +261,7 @@ out:
 
 static dt_status save(dt_train_session *session, unsigned reasons, bool last, dt_error *err)
 {
-    bool background = session->writer != NULL && !last;
+    bool background = session->saving.writer != NULL && !last;
     dt_status st = DT_OK;
 
     DT_TRY(dt_report_phase(session, "save", err));
@@ -269,7 +270,7 @@ static dt_status save(dt_train_session *session, unsigned reasons, bool last, dt
     if (background) {
         dt_checkpoint_info info = info_make(session, reasons);
 
-        dt_checkpoint_writer_start(session->writer, &info);
+        dt_checkpoint_writer_start(session->saving.writer, &info);
     } else {
         DT_TRY(save_and_wait(session, reasons, last, err));
     }

@@ -24,7 +24,7 @@
  * the evaluation of that step. */
 static int64_t epoch_before(const dt_train_session *session, const dt_checkpoint_info *info)
 {
-    int64_t samples = dt_sampler_epoch_samples(&session->sampler);
+    int64_t samples = dt_sampler_epoch_samples(&session->data.sampler);
     int64_t behind = info->step_samples - info->sample;
 
     return behind > 0 ? info->epoch - 1 - (behind - 1) / samples : info->epoch;
@@ -37,24 +37,25 @@ static dt_status session_resume(dt_train_session *session, dt_checkpoint *checkp
     dt_status st = DT_OK;
 
     DT_TRY(dt_checkpoint_load(checkpoint, &session->state, err));
-    if (!session->new_data)
-        DT_TRY(dt_sampler_seek(&session->sampler, info->epoch, info->sample, err));
+    if (!session->data.replaces_resumed)
+        DT_TRY(dt_sampler_seek(&session->data.sampler, info->epoch, info->sample, err));
     session->step = info->step;
     session->loss = info->loss;
-    session->valid_loss = info->valid_loss;
-    session->valid_step = isnan(info->valid_loss) ? -1 : info->step;
-    session->epoch_valid = session->sampler.epoch;
-    if (!session->new_data && session->valid_step < 0 && info->epoch > 0)
-        session->epoch_valid = epoch_before(session, info);
-    session->valid_bleu = info->valid_bleu;
-    session->best.score = info->best_score;
+    session->evaluation.loss = info->valid_loss;
+    session->evaluation.step = isnan(info->valid_loss) ? -1 : info->step;
+    session->evaluation.epoch = session->data.sampler.epoch;
+    if (!session->data.replaces_resumed && session->evaluation.step < 0 && info->epoch > 0)
+        session->evaluation.epoch = epoch_before(session, info);
+    session->evaluation.bleu = info->valid_bleu;
+    session->saving.best.score = info->best_score;
     if (info->best_by != session->recipe->checkpoint.best_by) {
         dt_log_info("checkpoint.best_by has changed since the checkpoint; the best value is reset");
-        session->best.score = NAN;
+        session->saving.best.score = NAN;
     }
-    if (session->new_data || dt_fingerprint_validation_differs(info->data, session->fingerprint)) {
+    if (session->data.replaces_resumed ||
+        dt_fingerprint_validation_differs(info->data, session->data.fingerprint)) {
         dt_log_info("the validation data differ from the checkpoint's; the best loss is reset");
-        session->best.score = NAN;
+        session->saving.best.score = NAN;
     }
     if (session->scaler.on && info->loss_scale > 0) {
         session->scaler.scale = info->loss_scale;
@@ -124,7 +125,7 @@ static void watch_card(dt_train_session *session)
 
     if (dt_cuda_load(&entry, &problem) == DT_OK &&
         entry->card(&card, session->device.index, &problem) == DT_OK &&
-        dt_nvml_open(&session->nvml, card.pci, &problem) == DT_OK)
+        dt_nvml_open(&session->machine.nvml, card.pci, &problem) == DT_OK)
         return;
     dt_log_warn("cannot read metrics of the GPU: %s", problem.message);
 }
@@ -150,7 +151,7 @@ out:
 
 static dt_status open_model(dt_train_session *session, dt_error *err)
 {
-    int64_t vocab = dt_tokenizer_vocab(dt_dataset_tokenizer(session->dataset));
+    int64_t vocab = dt_tokenizer_vocab(dt_dataset_tokenizer(session->data.dataset));
     int64_t free_bytes = dt_measure_free_memory(&session->device);
     const dt_plan *plan = session->plan;
     dt_memory_ranks ranks = dt_plan_memory_ranks(plan, session->mesh.world.rank);
@@ -164,28 +165,28 @@ static dt_status open_model(dt_train_session *session, dt_error *err)
         DT_TRY(dt_memory_check(session->recipe, vocab, &ranks, 1, free_bytes,
                                plan->node_names[plan->ranks[session->mesh.world.rank].node], err));
     DT_TRY(dt_model_open(&session->model, &config, &session->device, err));
-    DT_TRY(dt_measure_matmul(&session->matmul_flops, session->model, err));
+    DT_TRY(dt_measure_matmul(&session->machine.matmul_flops, session->model, err));
 out:
     return st;
 }
 
 /* Allocate batches of sentence pairs, each large enough for the largest batch that the model
  * accepts. */
-static dt_status open_parts(dt_train_session *session, dt_error *err)
+static dt_status open_pair_batches(dt_train_session *session, dt_error *err)
 {
-    session->parts = calloc((size_t)session->replicas, sizeof(*session->parts));
-    if (session->parts == NULL)
+    session->pair_batches = calloc((size_t)session->replicas, sizeof(*session->pair_batches));
+    if (session->pair_batches == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory for batches");
     for (int64_t r = 0; r < session->replicas; r++)
         for (int i = 0; i < DT_INPUTS_MAX; i++) {
-            dt_tensor *input = &session->parts[r].inputs[i];
+            dt_tensor *input = &session->pair_batches[r].inputs[i];
             size_t bytes = dt_tensor_bytes(&session->batch.inputs[i]);
 
             *input = session->batch.inputs[i];
             if (input->data != NULL)
                 input->data = (char *)input->data + (size_t)r * (bytes / (size_t)session->replicas);
         }
-    session->batch.parts = session->parts;
+    session->batch.parts = session->pair_batches;
     return DT_OK;
 }
 
@@ -210,7 +211,7 @@ static dt_status open_batch(dt_train_session *session, dt_error *err)
             return DT_FAIL(err, DT_ERR_NOMEM, "no memory for the %s of a batch of %lld samples",
                            inputs[i].name, (long long)samples);
     }
-    return dt_dataset_has_pairs(session->dataset) ? open_parts(session, err) : DT_OK;
+    return dt_dataset_has_pairs(session->data.dataset) ? open_pair_batches(session, err) : DT_OK;
 }
 
 static dt_status open_strategy(dt_train_session *session, dt_error *err)
@@ -250,7 +251,7 @@ static bool is_stop(dt_status st)
 static void add_memory_table(const dt_train_session *session, dt_error *err)
 {
     const dt_tokenizer *tokenizer =
-        session->dataset != NULL ? dt_dataset_tokenizer(session->dataset) : NULL;
+        session->data.dataset != NULL ? dt_dataset_tokenizer(session->data.dataset) : NULL;
     dt_memory_ranks ranks = dt_plan_memory_ranks(session->plan, session->mesh.world.rank);
     size_t used = strlen(err->message);
     dt_memory memory;
@@ -276,16 +277,15 @@ dt_status dt_train_session_open(dt_train_session *out, const dt_plan *plan, int6
     out->recipe = &out->resolved;
     out->events = events;
     out->replicas = plan->ranks[rank].replicas;
-    out->loss = out->valid_loss = out->valid_bleu = NAN;
-    out->best = (dt_best){NAN, NAN};
-    out->valid_step = -1;
+    out->loss = out->evaluation.loss = out->evaluation.bleu = NAN;
+    out->saving.best = (dt_best){NAN, NAN};
+    out->evaluation.step = -1;
     out->compared_step = -1;
     out->start_seconds = dt_clock_monotonic_seconds();
     dt_scaler_init(&out->scaler, out->recipe);
 
     DT_TRY(dt_session_place(out, rank, err));
-    DT_TRY(
-        dt_faults_read(&out->faults, plan->attempt == 1 ? getenv("DTRUN_FAULT") : NULL, rank, err));
+    DT_TRY(dt_faults_install(out, err));
     if (plan->resume_from[0] != '\0')
         DT_TRY(dt_checkpoint_open(&checkpoint, plan->resume_from, err));
     if (checkpoint != NULL)
@@ -306,7 +306,7 @@ dt_status dt_train_session_open(dt_train_session *out, const dt_plan *plan, int6
     if (checkpoint != NULL)
         DT_TRY(session_resume(out, checkpoint, err));
     DT_TRY(session_load_weights(out, err));
-    out->epoch_saved = out->sampler.epoch;
+    out->saving.epoch = out->data.sampler.epoch;
     DT_TRY(dt_saving_open(out, err));
 out:
     out->stopped = is_stop(st);
@@ -319,7 +319,7 @@ out:
 void dt_train_session_close(dt_train_session *session)
 {
     dt_saving_close(session);
-    dt_valid_bleu_close(session->bleu);
+    dt_valid_bleu_close(session->evaluation.translations);
     if (session->state.strategy != NULL)
         session->state.strategy->teardown(&session->state);
     dt_layer_comm_close(&session->sharers);
@@ -328,12 +328,13 @@ void dt_train_session_close(dt_train_session *session)
     dt_weights_close(session->weights);
     for (int i = 0; i < DT_INPUTS_MAX; i++)
         free(session->batch.inputs[i].data);
-    free(session->parts);
+    free(session->pair_batches);
     dt_model_close(session->model);
-    dt_sampler_release(&session->sampler);
-    dt_dataset_close(session->dataset);
-    json_decref(session->fingerprint);
-    dt_nvml_close(session->nvml);
+    dt_sampler_release(&session->data.sampler);
+    dt_dataset_close(session->data.dataset);
+    json_decref(session->data.fingerprint);
+    dt_nvml_close(session->machine.nvml);
     dt_device_close(&session->device);
+    free(session->after_step_state);
     memset(session, 0, sizeof(*session));
 }

@@ -50,96 +50,79 @@ void dt_best_begin(dt_best *best, double score); /* call when the save of `score
 /* that save has ended; no effect if none is in progress */
 void dt_best_end(dt_best *best, bool whole);
 
-/* fault: injects the faults that `dtrun smoke` uses to check how a run recovers.
- *
- * DTRUN_FAULT  "kill 1@3", "hang 0@5", "slow 1@2x4", "full 0@6", "flip 1@7", separated by ';': FAULT RANK@STEP,
- *              the fault happens to that rank after that step
- *                kill  the process gets SIGKILL
- *                hang  the process gets SIGSTOP
- *                slow  every later step takes the given number of times as long
- *                full  files can no longer grow, as on a full disk, for the rest of the process
- *                flip  one bit of the rank's parameters is inverted (train_int.h)
- * Only the first attempt of a run has faults, so that a test sees the recovery. The variable is documented
- * only with smoke, so that nobody sets it by accident.
- */
+/* What an evaluation leaves behind (evaluate.c). */
+typedef struct dt_train_evaluation {
+    double loss;   /* loss of the last evaluation; NaN before the first */
+    double bleu;   /* its BLEU, if it is computed */
+    int64_t step;  /* the step that was evaluated; -1: none in this attempt */
+    int64_t epoch; /* the sampler's epoch when evaluate.every_epoch was last checked */
+    struct dt_valid_bleu *translations; /* computes BLEU; NULL: not computed */
+} dt_train_evaluation;
 
-typedef enum dt_fault_kind {
-    DT_FAULT_KILL,
-    DT_FAULT_HANG,
-    DT_FAULT_SLOW,
-    DT_FAULT_FULL,
-    DT_FAULT_FLIP
-} dt_fault_kind;
+/* The saves of a run (saving.c). */
+typedef struct dt_saving {
+    int64_t epoch; /* the sampler's epoch when checkpoint.every_epoch was last checked */
+    dt_best best;  /* best score of the run */
+    /* saves in the background; NULL: training waits for every save */
+    struct dt_checkpoint_writer *writer;
+    dt_comm comm; /* communicator of the writer */
+} dt_saving;
 
-typedef struct dt_fault {
-    dt_fault_kind kind;
-    int64_t rank, step;
-    double times; /* factor of the step time, for a slow fault */
-} dt_fault;
+/* The data of a run, and the position in them (session_data.c). */
+typedef struct dt_train_data {
+    dt_dataset *dataset;
+    dt_sampler sampler;
+    json_t *fingerprint;   /* identifies the data (fingerprint.h) */
+    bool replaces_resumed; /* the data differ from the checkpoint's, as --new-data allows */
+} dt_train_data;
 
-enum { DT_FAULTS_MAX = 16 };
+/* What is known of the machine (report.c). */
+typedef struct dt_train_machine {
+    struct dt_nvml *nvml; /* reads metrics of the GPU; NULL: not available */
+    double matmul_flops;  /* FLOP rate of matrix products, measured at the start */
+} dt_train_machine;
 
-typedef struct dt_faults {
-    dt_fault items[DT_FAULTS_MAX];
-    int count; /* number of faults of this rank */
-} dt_faults;
+typedef struct dt_train_session dt_train_session;
 
-/* Parse `text` and keep the faults of `rank`. `text` can be NULL: no faults. DT_ERR_USAGE if it is
- * malformed. */
-dt_status dt_faults_read(dt_faults *out, const char *text, int64_t rank, dt_error *err);
+/* A call after each step of the run, whose duration counts as a part of the step. `seconds`: how long the
+ * step took. */
+typedef dt_status dt_after_step(dt_train_session *session, double seconds, dt_error *err);
 
-/* Trigger the faults that are due after `step` steps of the run, the last of which took `seconds`.
- * Returns true if a flip is due, which the caller must perform. */
-bool dt_faults_step(const dt_faults *faults, int64_t step, double seconds);
-
-typedef struct dt_train_session {
+struct dt_train_session {
     const dt_plan *plan;
-    /* points to `resolved` */
-    const dt_recipe *recipe;
-    dt_recipe resolved; /* the plan's recipe, with the steps that follow from epochs */
+    const dt_recipe *recipe; /* points to `resolved` */
+    dt_recipe resolved;      /* the plan's recipe, with the steps that follow from epochs */
     dt_events *events;
     dt_mesh mesh;     /* arrangement of all ranks of the run */
     int64_t replicas; /* replicas in this process (dp); otherwise 1 */
 
     dt_device device;
-    struct dt_nvml *nvml; /* reads metrics of the GPU; NULL: not available */
-    dt_dataset *dataset;
-    json_t *fingerprint; /* identifies the data (fingerprint.h) */
-    bool new_data;       /* the data differ from the checkpoint's, as --new-data allows */
-    dt_sampler sampler;
+    dt_train_machine machine;
+    dt_train_data data;
     dt_model *model;
     dt_comm comm; /* communicator of all ranks */
-    /* of the ranks that divide layers, and of those that share parameters; zeroed: layers are whole,
-     * or nothing is shared (session_mesh.c) */
+    /* communicators of the ranks that divide layers, and of those that share parameters; zeroed: layers
+     * are whole, or nothing is shared (session_mesh.c) */
     dt_layer_comm layer, sharers;
     dt_strategy_state state;
     /* weights to start from, only while the session opens; NULL: random or resumed */
     struct dt_weights *weights;
     dt_micro_batch batch; /* the batch that is filled; owns the memory of its inputs */
     /* (replicas) batches of sentence pairs, within the memory of `batch`; otherwise NULL */
-    dt_micro_batch *parts;
-
-    struct dt_valid_bleu *bleu; /* computes validation BLEU; NULL: not computed */
-
-    /* saves in the background; NULL: training waits for every save */
-    struct dt_checkpoint_writer *writer;
-    dt_comm writer_comm;
+    dt_micro_batch *pair_batches;
 
     dt_scaler scaler;
-    int64_t epoch_saved;   /* the sampler's epoch when checkpoint.every_epoch was last checked */
-    int64_t epoch_valid;   /* like epoch_saved, for evaluate.every_epoch */
     int64_t step;          /* completed steps; position of optimizer and schedule */
     double loss;           /* loss of the last step; NaN before the first */
-    double valid_loss;     /* loss of the last evaluation; NaN before the first */
-    double valid_bleu;     /* BLEU of the last evaluation, if it is computed */
     int64_t compared_step; /* step at which the replicas were last compared; -1: not yet */
-    int64_t valid_step;    /* step of valid_loss; -1: not evaluated in this attempt */
-    dt_best best;          /* best score of the run */
-    double matmul_flops;   /* FLOP rate of matrix products, measured at the start */
-    double start_seconds;  /* when this attempt started, for the time limit */
-    dt_faults faults;      /* injected faults; usually none */
-    bool stopped;          /* a stop was requested before the first step; not an error */
-} dt_train_session;
+    dt_train_evaluation evaluation;
+    dt_saving saving;
+    double start_seconds; /* when this attempt started, for the time limit */
+    bool stopped;         /* a stop was requested before the first step; not an error */
+
+    dt_after_step *after_step; /* NULL: none (fault.c) */
+    void *after_step_state;    /* freed with the session */
+};
 
 dt_status dt_train_session_open(dt_train_session *out, const dt_plan *plan, int64_t rank,
                                 dt_events *events, dt_error *err);

@@ -19,16 +19,16 @@ static void inputs_of(const dt_micro_batch *batch, void *out[DT_INPUTS_MAX])
 /* Number of samples of this rank in a micro-step. */
 static int64_t own_samples(const dt_train_session *session)
 {
-    return session->parts != NULL ? session->replicas : session->batch.samples;
+    return session->pair_batches != NULL ? session->replicas : session->batch.samples;
 }
 
 /* Set the tensor dimensions of a batch of sentence pairs to the widths of its longest sentences. */
-static void shape_part(dt_micro_batch *part, const dt_pair_shape *shape)
+static void shape_batch(dt_micro_batch *batch, const dt_pair_shape *shape)
 {
-    part->samples = shape->samples;
-    part->inputs[0].dim[0] = part->inputs[1].dim[0] = part->inputs[2].dim[0] = shape->samples;
-    part->inputs[0].dim[1] = shape->source;
-    part->inputs[1].dim[1] = part->inputs[2].dim[1] = shape->target;
+    batch->samples = shape->samples;
+    batch->inputs[0].dim[0] = batch->inputs[1].dim[0] = batch->inputs[2].dim[0] = shape->samples;
+    batch->inputs[0].dim[1] = shape->source;
+    batch->inputs[1].dim[1] = batch->inputs[2].dim[1] = shape->target;
 }
 
 dt_status dt_train_session_fill(dt_train_session *session, int64_t micro_step, dt_error *err)
@@ -39,16 +39,16 @@ dt_status dt_train_session_fill(dt_train_session *session, int64_t micro_step, d
 
     session->batch.step = (uint32_t)session->step;
     session->batch.micro_step = (uint32_t)micro_step;
-    if (session->parts == NULL) {
+    if (session->pair_batches == NULL) {
         inputs_of(&session->batch, inputs);
-        return dt_sampler_fill(&session->sampler, inputs, first, session->batch.samples, err);
+        return dt_sampler_fill(&session->data.sampler, inputs, first, session->batch.samples, err);
     }
     for (int64_t r = 0; r < session->replicas; r++) {
         dt_pair_shape shape;
 
-        inputs_of(&session->parts[r], inputs);
-        DT_TRY(dt_sampler_fill_group(&session->sampler, &shape, inputs, first + r, err));
-        shape_part(&session->parts[r], &shape);
+        inputs_of(&session->pair_batches[r], inputs);
+        DT_TRY(dt_sampler_fill_group(&session->data.sampler, &shape, inputs, first + r, err));
+        shape_batch(&session->pair_batches[r], &shape);
     }
 out:
     return st;
@@ -63,11 +63,11 @@ int64_t dt_train_session_valid_per_pass(const dt_train_session *session)
  * batches. */
 int64_t dt_train_session_valid_count(const dt_train_session *session)
 {
-    int64_t all = dt_validation_count(session->dataset, session->recipe->batch.tokens);
+    int64_t all = dt_validation_count(session->data.dataset, session->recipe->batch.tokens);
     int64_t wanted = session->recipe->evaluate.sequences, pairs;
 
-    if (session->parts != NULL && wanted > 0) {
-        pairs = dt_dataset_valid_pairs(session->dataset);
+    if (session->pair_batches != NULL && wanted > 0) {
+        pairs = dt_dataset_valid_pairs(session->data.dataset);
         wanted = wanted < pairs ? (wanted * all + pairs - 1) / pairs : all;
     }
     return wanted > 0 && wanted < all ? wanted : all;
@@ -75,7 +75,7 @@ int64_t dt_train_session_valid_count(const dt_train_session *session)
 
 dt_status dt_train_session_fill_valid(dt_train_session *session, int64_t first, dt_error *err)
 {
-    int64_t all = dt_validation_count(session->dataset, session->recipe->batch.tokens);
+    int64_t all = dt_validation_count(session->data.dataset, session->recipe->batch.tokens);
     int64_t count = dt_train_session_valid_count(session);
     void *inputs[DT_INPUTS_MAX];
     dt_status st = DT_OK;
@@ -85,13 +85,13 @@ dt_status dt_train_session_fill_valid(dt_train_session *session, int64_t first, 
         int64_t index = turn < count ? turn * all / count : -1;
         dt_pair_shape shape;
 
-        if (session->parts != NULL) {
-            inputs_of(&session->parts[i], inputs);
-            DT_TRY(dt_validation_fill_group(session->dataset, index, &shape, inputs, err));
-            shape_part(&session->parts[i], &shape);
+        if (session->pair_batches != NULL) {
+            inputs_of(&session->pair_batches[i], inputs);
+            DT_TRY(dt_validation_fill_group(session->data.dataset, index, &shape, inputs, err));
+            shape_batch(&session->pair_batches[i], &shape);
         } else {
             inputs_of(&session->batch, inputs);
-            DT_TRY(dt_validation_fill(session->dataset, session->recipe->batch.tokens, index,
+            DT_TRY(dt_validation_fill(session->data.dataset, session->recipe->batch.tokens, index,
                                       inputs, i, err));
         }
     }
@@ -101,7 +101,7 @@ out:
 
 int64_t dt_train_session_items(const dt_train_session *session, int64_t valid_targets)
 {
-    return session->parts != NULL
+    return session->pair_batches != NULL
                ? valid_targets
                : dt_train_session_samples_per_step(session) * session->recipe->batch.tokens;
 }
@@ -110,17 +110,17 @@ double dt_train_session_mean_items(const dt_train_session *session)
 {
     double samples = (double)dt_train_session_samples_per_step(session);
 
-    if (session->parts == NULL)
+    if (session->pair_batches == NULL)
         return samples * (double)session->recipe->batch.tokens;
-    return samples * (double)dt_dataset_train_tokens(session->dataset) /
-           (double)dt_sampler_epoch_samples(&session->sampler);
+    return samples * (double)dt_dataset_train_tokens(session->data.dataset) /
+           (double)dt_sampler_epoch_samples(&session->data.sampler);
 }
 
 int64_t dt_train_session_samples_per_step(const dt_train_session *session)
 {
     const dt_recipe *recipe = session->recipe;
 
-    return (dt_dataset_has_pairs(session->dataset) ? 1 : recipe->batch.sequences) *
+    return (dt_dataset_has_pairs(session->data.dataset) ? 1 : recipe->batch.sequences) *
            session->replicas * session->mesh.data.size * recipe->batch.accumulate;
 }
 
@@ -133,16 +133,17 @@ int64_t dt_train_session_first_sample(const dt_train_session *session, int64_t m
 
 void dt_train_session_count_steps(dt_train_session *session)
 {
-    dt_budget_place place = {session->step, session->sampler.epoch, session->sampler.sample};
+    dt_budget_place place = {session->step, session->data.sampler.epoch,
+                             session->data.sampler.sample};
 
     session->resolved.schedule.steps =
-        dt_budget_steps(&session->plan->recipe, &session->sampler,
+        dt_budget_steps(&session->plan->recipe, &session->data.sampler,
                         dt_train_session_samples_per_step(session), &place);
 }
 
 bool dt_train_session_ends_epoch(const dt_train_session *session, int64_t *seen, int64_t every)
 {
-    int64_t before = *seen, now = session->sampler.epoch;
+    int64_t before = *seen, now = session->data.sampler.epoch;
 
     *seen = now;
     return every > 0 && now / every > before / every;
@@ -164,13 +165,14 @@ static dt_status compare_with_checkpoint(dt_train_session *session,
                 session->plan->resume_from);
         goto out;
     }
-    session->new_data = dt_fingerprint_differs(&words, resumed->data, session->fingerprint);
-    if (session->new_data && !session->plan->new_data)
+    session->data.replaces_resumed =
+        dt_fingerprint_differs(&words, resumed->data, session->data.fingerprint);
+    if (session->data.replaces_resumed && !session->plan->new_data)
         DT_THROW(
             err, DT_ERR_RECIPE,
             "'%s' was trained on other data: %s (resume with the same data, or add --new-data)",
             session->plan->resume_from, words.data);
-    if (session->new_data && session->mesh.world.rank == 0)
+    if (session->data.replaces_resumed && session->mesh.world.rank == 0)
         dt_log_info("starting at the beginning of the new data: %s", words.data);
 out:
     dt_strbuf_release(&words);
@@ -193,24 +195,24 @@ dt_status dt_session_open_data(dt_train_session *session, const dt_checkpoint_in
     dt_budget_place place = {0};
     dt_status st = DT_OK;
 
-    DT_TRY(dt_fingerprint_make(&session->fingerprint, session->recipe, err));
+    DT_TRY(dt_fingerprint_make(&session->data.fingerprint, session->recipe, err));
     if (resumed != NULL) {
         DT_TRY(compare_with_checkpoint(session, resumed, err));
         place = (dt_budget_place){resumed->step, resumed->epoch, resumed->sample};
-        if (session->new_data)
+        if (session->data.replaces_resumed)
             place.epoch = place.sample = 0;
         DT_TRY(dt_tokenizer_from_json(&fixed, resumed->tokenizer, err));
     } else {
         DT_TRY(tokenizer_of_weights(&fixed, session, err));
     }
-    DT_TRY(dt_dataset_open(&session->dataset, session->recipe, fixed, err));
-    DT_TRY(dt_sampler_init(&session->sampler, session->dataset, session->recipe->batch.tokens,
-                           (uint64_t)session->recipe->seed, err));
-    DT_TRY(dt_sampler_set_tail(&session->sampler, session->recipe->data.tail,
+    DT_TRY(dt_dataset_open(&session->data.dataset, session->recipe, fixed, err));
+    DT_TRY(dt_sampler_init(&session->data.sampler, session->data.dataset,
+                           session->recipe->batch.tokens, (uint64_t)session->recipe->seed, err));
+    DT_TRY(dt_sampler_set_tail(&session->data.sampler, session->recipe->data.tail,
                                dt_train_session_samples_per_step(session), err));
-    session->resolved.schedule.steps = dt_budget_steps(&session->plan->recipe, &session->sampler,
-                                                       dt_train_session_samples_per_step(session),
-                                                       resumed != NULL ? &place : NULL);
+    session->resolved.schedule.steps = dt_budget_steps(
+        &session->plan->recipe, &session->data.sampler, dt_train_session_samples_per_step(session),
+        resumed != NULL ? &place : NULL);
 out:
     dt_tokenizer_free(fixed);
     return st;
@@ -229,7 +231,7 @@ static dt_status compare_content(dt_train_session *session, dt_error *err)
     dt_strbuf_init(&mine);
     dt_strbuf_init(&first);
     dt_strbuf_init(&words);
-    dt_json_write(&mine, session->fingerprint);
+    dt_json_write(&mine, session->data.fingerprint);
     length = (int64_t)mine.length;
     DT_TRY(comm->broadcast(comm, &length, sizeof(length), 0, err));
     for (int64_t i = 0; i < length; i++)
@@ -237,7 +239,7 @@ static dt_status compare_content(dt_train_session *session, dt_error *err)
     DT_TRY(comm->broadcast(comm, first.data, (size_t)length, 0, err));
     differ = strcmp(mine.data, first.data) != 0 ? 1 : 0;
     if (differ > 0 && dt_json_parse(&theirs, first.data, first.length, "rank 0", NULL) == DT_OK &&
-        !dt_fingerprint_differs(&words, theirs, session->fingerprint))
+        !dt_fingerprint_differs(&words, theirs, session->data.fingerprint))
         dt_strbuf_add_str(&words, "the validation files differ");
     DT_TRY(comm->all_reduce_f64(comm, &differ, 1, err));
     if (differ > 0)
@@ -277,7 +279,7 @@ static dt_status refuse_counts(const dt_train_session *session, const int64_t fi
 
 dt_status dt_session_compare_data(dt_train_session *session, dt_error *err)
 {
-    const dt_dataset *dataset = session->dataset;
+    const dt_dataset *dataset = session->data.dataset;
     dt_comm *comm = &session->comm;
     int64_t mine[] = {dt_dataset_train_tokens(dataset), dt_dataset_valid_tokens(dataset),
                       dt_tokenizer_vocab(dt_dataset_tokenizer(dataset))};

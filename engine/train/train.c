@@ -16,7 +16,7 @@
 static dt_status dt_step_begin(dt_train_session *session, dt_step *out, dt_error *err)
 {
     int64_t samples = dt_train_session_samples_per_step(session);
-    int64_t valid_targets = dt_sampler_valid_targets(&session->sampler, 0, samples);
+    int64_t valid_targets = dt_sampler_valid_targets(&session->data.sampler, 0, samples);
 
     if (valid_targets == 0)
         return DT_FAIL(
@@ -117,7 +117,8 @@ out:
 /* Advances the sampler, also after a skipped step. */
 static dt_status step_end(dt_train_session *session, dt_error *err)
 {
-    return dt_sampler_advance(&session->sampler, dt_train_session_samples_per_step(session), err);
+    return dt_sampler_advance(&session->data.sampler, dt_train_session_samples_per_step(session),
+                              err);
 }
 
 /* --- the loop */
@@ -149,8 +150,8 @@ out:
 static bool is_evaluation_due(dt_train_session *session)
 {
     const dt_recipe *recipe = session->recipe;
-    bool ends =
-        dt_train_session_ends_epoch(session, &session->epoch_valid, recipe->evaluate.every_epoch);
+    bool ends = dt_train_session_ends_epoch(session, &session->evaluation.epoch,
+                                            recipe->evaluate.every_epoch);
 
     return ends || every(session->step, recipe->evaluate.every);
 }
@@ -164,7 +165,7 @@ static dt_status between_steps(dt_train_session *session, const dt_step *step, b
     dt_status st = DT_OK;
 
     if ((!step->skipped && is_evaluation_due(session)) ||
-        (session->step >= recipe->schedule.steps && session->valid_step != session->step))
+        (session->step >= recipe->schedule.steps && session->evaluation.step != session->step))
         DT_TRY(evaluate(session, &evaluated, last, err));
     DT_TRY(dt_saving_step(session, evaluated, *last, err));
 out:
@@ -178,7 +179,8 @@ static dt_status before_steps(dt_train_session *session, bool *last, dt_error *e
     bool evaluated = false;
     dt_status st = DT_OK;
 
-    if (session->step == 0 || session->valid_step == session->step || !is_evaluation_due(session))
+    if (session->step == 0 || session->evaluation.step == session->step ||
+        !is_evaluation_due(session))
         return DT_OK;
     DT_TRY(evaluate(session, &evaluated, last, err));
     if (evaluated)
@@ -217,9 +219,8 @@ static dt_status run(dt_train_session *session, dt_error *err)
         double start = dt_clock_monotonic_seconds();
 
         DT_TRY(train_step(session, &step, err));
-        if (session->faults.count > 0 &&
-            dt_faults_step(&session->faults, session->step, dt_clock_monotonic_seconds() - start))
-            DT_TRY(dt_replicas_flip(session, err));
+        if (session->after_step != NULL)
+            DT_TRY(session->after_step(session, dt_clock_monotonic_seconds() - start, err));
         if (step.skipped)
             dt_train_session_count_steps(session);
         last = step.stop || step.time_over || session->step >= recipe->schedule.steps;

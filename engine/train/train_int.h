@@ -1,5 +1,5 @@
-/* train_int: the parts of training that work on a session: the speed of the machine, comparing replicas,
- * evaluation, the parts of a step, the events of a rank, and saving. */
+/* train_int: what works on a session: the speed of the machine, comparing replicas, injected faults,
+ * evaluation, one step, the events of a rank, and saving. */
 #ifndef DT_ENGINE_TRAIN_TRAIN_INT_H
 #define DT_ENGINE_TRAIN_TRAIN_INT_H
 
@@ -39,14 +39,20 @@ int64_t dt_measure_free_memory(dt_device *device);
  * that dt_replicas_odd_one returns. */
 dt_status dt_replicas_compare(dt_train_session *session, dt_error *err);
 
-/* Flip one bit of this rank's parameters: an injected fault (session.h). */
-dt_status dt_replicas_flip(dt_train_session *session, dt_error *err);
+/* Whether another rank holds the same parameters as this one. */
+bool dt_replicas_exist(const dt_train_session *session);
 
 /* Among `count` ranks, returns the first whose number is shared by the fewest ranks of its own
  * kind; -1 if all ranks of a kind agree. *agreeing: how many ranks of its kind have another
  * number. numbers, kinds: (count). */
 int64_t dt_replicas_odd_one(const double *numbers, const double *kinds, int64_t count,
                             int64_t *agreeing);
+
+/* fault: injects the faults that `dtrun smoke` uses to check how a run recovers. */
+
+/* Read DTRUN_FAULT, and have the faults of this rank happen after their steps. Call it once the rank has its
+ * place in the mesh. DT_ERR_USAGE if the variable is malformed. */
+dt_status dt_faults_install(dt_train_session *session, dt_error *err);
 
 /* valid_bleu: computes BLEU on the validation sentence pairs during training.
  *
@@ -58,7 +64,7 @@ int64_t dt_replicas_odd_one(const double *numbers, const double *kinds, int64_t 
  *            if the strategy does not keep them gathered, copies gathered once per evaluation
  */
 
-/* Call once the strategy is set up. If the recipe asks for BLEU, allocates session->bleu. */
+/* Call once the strategy is set up. If the recipe asks for BLEU, allocates session->evaluation.translations. */
 dt_status dt_valid_bleu_open(dt_train_session *session, dt_error *err);
 /* bytes of memory it has allocated; NULL: 0 */
 int64_t dt_valid_bleu_bytes(const struct dt_valid_bleu *bleu);
@@ -73,12 +79,12 @@ void dt_valid_bleu_close(struct dt_valid_bleu *bleu); /* accepts NULL */
  * Formula    sum of token losses / tokens, both over all ranks: not a mean of means
  */
 
-/* Collective. *evaluated: session->valid_loss was set; false if there are no validation data.
+/* Collective. *evaluated: session->evaluation.loss was set; false if there are no validation data.
  * *stopped: a rank was asked to stop, which is checked before every pass; nothing is evaluated
  * then. */
 dt_status dt_evaluate(dt_train_session *session, bool *evaluated, bool *stopped, dt_error *err);
 
-/* step: the parts of one optimizer step over all ranks; train.c runs them in this order.
+/* step: one optimizer step over all ranks (train.c).
  *
  * Loss       summed over tokens, then divided once by the number of targets that count in the whole step,
  *            over ranks and micro-steps; these are counted before the first forward pass
@@ -98,9 +104,9 @@ typedef struct dt_step {
     bool stop;                    /* a rank was asked to stop */
     bool time_over;               /* a rank has reached the recipe's time limit */
 
-    /* only for the parts below */
+    /* only within train.c */
     double valid_targets; /* targets that count, over ranks and micro-steps */
-    double loss_sum;      /* of this rank; after dt_step_agree of all */
+    double loss_sum;      /* sum of this rank; of all ranks once they have agreed */
     double mean_norm;     /* mean of the ranks' gradient norms */
     double scale;         /* loss scale of the gradients; 1 except with fp16 */
 } dt_step;

@@ -29,7 +29,7 @@ static void read_step(reading *out, dt_dataset *dataset, dt_sampler *sampler, dt
     int64_t rows = STEP_SAMPLES / MICRO_STEPS / mesh->data.size;
     dt_train_session session = {.mesh = *mesh,
                                 .recipe = recipe,
-                                .dataset = dataset,
+                                .data = {.dataset = dataset},
                                 .replicas = 1,
                                 .batch = {.samples = rows}};
     int32_t inputs[STEP_SAMPLES * T], targets[STEP_SAMPLES * T];
