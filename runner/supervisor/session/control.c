@@ -26,7 +26,7 @@ struct dt_control {
 
 static void drop(dt_control *control)
 {
-    dt_control **at = &control->session->controls;
+    dt_control **at = &control->session->control.clients;
 
     while (*at != control)
         at = &(*at)->next;
@@ -44,7 +44,7 @@ static void send_answer(dt_control *control)
 
 void dt_control_stored(dt_session *session)
 {
-    for (dt_control *control = session->controls; control != NULL; control = control->next)
+    for (dt_control *control = session->control.clients; control != NULL; control = control->next)
         if (control->answer.length > 0 &&
             dt_collector_is_durable(session->collector, control->batch))
             send_answer(control);
@@ -54,7 +54,7 @@ static void on_answer_time(uv_timer_t *timer)
 {
     dt_session *session = timer->data;
 
-    for (dt_control *control = session->controls; control != NULL; control = control->next)
+    for (dt_control *control = session->control.clients; control != NULL; control = control->next)
         if (control->answer.length > 0)
             send_answer(control);
 }
@@ -101,7 +101,7 @@ static void on_line(void *context, const char *text, size_t length, bool cut)
     dt_strbuf waits;
     json_t *answer;
 
-    if (control->session->restarted)
+    if (control->session->restart.follows)
         return; /* this attempt is over: the client gets no answer and asks the next attempt's supervisor */
     if (cut)
         DT_FAIL(&err, DT_ERR_USAGE, "the request is longer than %d bytes", REQUEST_MAX_BYTES);
@@ -125,9 +125,9 @@ static void on_line(void *context, const char *text, size_t length, bool cut)
     control->batch = dt_collector_submit(session->collector);
     dt_collector_request_sync(session->collector);
     dt_control_stored(session);
-    session->answer_timer.data = session;
+    session->control.answer_timer.data = session;
     if (control->answer.length > 0)
-        uv_timer_start(&session->answer_timer, on_answer_time,
+        uv_timer_start(&session->control.answer_timer, on_answer_time,
                        dt_times_ms(dt_times()->stop_stored_seconds), 0);
 }
 
@@ -151,12 +151,12 @@ void dt_control_take(void *context, int connection)
         free(control);
         return;
     }
-    control->next = session->controls;
-    session->controls = control;
+    control->next = session->control.clients;
+    session->control.clients = control;
 }
 
 void dt_control_close_all(dt_session *session)
 {
-    while (session->controls != NULL)
-        drop(session->controls);
+    while (session->control.clients != NULL)
+        drop(session->control.clients);
 }

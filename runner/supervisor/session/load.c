@@ -104,8 +104,8 @@ static void remember_own(dt_session *session, const dt_store_event *event)
         dt_node_link_remember_release(session->nodes[node].link);
     }
     if (strcmp(event->kind, "restart") == 0) {
-        (void)dt_json_get_int_or(&session->restarts, json, "count", 0, "event", NULL);
-        session->before_stepped = json_is_true(json_object_get(json, "stepped"));
+        (void)dt_json_get_int_or(&session->restart.count, json, "count", 0, "event", NULL);
+        session->restart.previous_stepped = json_is_true(json_object_get(json, "stepped"));
     }
     json_decref(json);
 }
@@ -179,8 +179,8 @@ static dt_status read_steps(dt_session *session, dt_error *err)
                                 0, &session->arena, err));
     for (int64_t i = 0; i < count; i++)
         if (points[i].attempt == session->attempt)
-            (void)dt_silence_step(&session->silence, points[i].step, points[i].time_ms);
-    dt_silence_recall(&session->silence);
+            (void)dt_silence_step(&session->watch.silence, points[i].step, points[i].time_ms);
+    dt_silence_recall(&session->watch.silence);
 out:
     return st;
 }
@@ -220,19 +220,20 @@ out:
 
 static void take_recipe(dt_session *session, const dt_plan *plan)
 {
-    session->checkpoints = plan->directory;
-    session->grace_seconds = plan->recipe.grace_seconds;
-    session->webhook = plan->recipe.notify.webhook;
-    session->nodes_min = plan->recipe.nodes_min;
-    session->max_restarts = plan->recipe.failure.max_restarts;
-    session->of_command = plan->recipe.task == DT_TASK_COMMAND;
-    session->hang_seconds = plan->recipe.failure.hang_seconds;
-    dt_launch_env_references(&session->variables,
+    session->settings.checkpoints = plan->directory;
+    session->settings.grace_seconds = plan->recipe.grace_seconds;
+    session->settings.webhook = plan->recipe.notify.webhook;
+    session->settings.nodes_min = plan->recipe.nodes_min;
+    session->settings.max_restarts = plan->recipe.failure.max_restarts;
+    session->settings.is_command = plan->recipe.task == DT_TASK_COMMAND;
+    session->settings.hang_seconds = plan->recipe.failure.hang_seconds;
+    dt_launch_env_references(&session->settings.variables,
                              dt_launch_env_text("", &plan->recipe.env, &session->arena),
                              &session->arena);
-    session->steps = plan->recipe.schedule.steps;
-    session->epochs = plan->recipe.schedule.epochs;
-    dt_launcher_lost_seconds(&session->launcher_lost_seconds, plan->recipe.failure.launcher_lost);
+    session->settings.steps = plan->recipe.schedule.steps;
+    session->settings.epochs = plan->recipe.schedule.epochs;
+    dt_launcher_lost_seconds(&session->settings.launcher_lost_seconds,
+                             plan->recipe.failure.launcher_lost);
 }
 
 /* Keeps the plan if the task has lines. A substitute plan (missing_plan.c) has no task:
@@ -385,16 +386,15 @@ dt_status dt_session_load(dt_session *session, const char *run, dt_error *err)
     memset(session, 0, sizeof(*session));
     dt_arena_init(&session->arena, 0);
     session->offers = json_object();
-    session->diagnoses = json_array();
+    session->watch.diagnoses = json_array();
     uv_loop_init(&session->loop);
     dt_poll_clock_open(&session->clock, &session->loop);
     uv_timer_init(&session->loop, &session->leave_timer);
-    uv_timer_init(&session->loop, &session->answer_timer);
-    uv_timer_init(&session->loop, &session->cut_timer);
-    uv_timer_init(&session->loop, &session->pause_timer);
-    session->pause_timer.data = session;
-    session->on_pause_over = dt_state_pause_over;
-    session->leave_timer.data = session->answer_timer.data = session->cut_timer.data = session;
+    uv_timer_init(&session->loop, &session->control.answer_timer);
+    uv_timer_init(&session->loop, &session->restart.pause_timer);
+    session->restart.pause_timer.data = session;
+    session->restart.on_pause_over = dt_state_pause_over;
+    session->leave_timer.data = session->control.answer_timer.data = session;
     DT_TRY(dt_store_open(&session->store, NULL, err));
     DT_TRY(read_run(session, run, err));
     DT_TRY(read_plan(session, err));
@@ -403,7 +403,7 @@ dt_status dt_session_load(dt_session *session, const char *run, dt_error *err)
     DT_TRY(dt_run_secret(&session->secret, session->folder, &session->arena, err));
     DT_TRY(dt_parts_open(session, err));
     DT_TRY(dt_nodes_open(session, err));
-    dt_cut_open(session);
+    dt_session_fault_open(session);
     if (session->plan_problem != NULL)
         DT_TRY(dt_missing_plan_stop(session, err));
     DT_TRY(dt_collector_commit(session->collector, err)); /* events recorded while loading */
@@ -424,13 +424,13 @@ void dt_session_unload(dt_session *session)
     for (int64_t i = 0; i < session->node_count; i++)
         dt_node_link_close(session->nodes[i].link);
     dt_control_close_all(session);
-    dt_listener_close(session->listener);
+    dt_listener_close(session->control.listener);
     dt_parts_close(session);
     dt_poll_clock_close(&session->clock);
-    dt_cut_close(session);
+    dt_session_fault_close(session);
     uv_close((uv_handle_t *)&session->leave_timer, NULL);
-    uv_close((uv_handle_t *)&session->pause_timer, NULL);
-    uv_close((uv_handle_t *)&session->answer_timer, NULL);
+    uv_close((uv_handle_t *)&session->restart.pause_timer, NULL);
+    uv_close((uv_handle_t *)&session->control.answer_timer, NULL);
     while (uv_run(&session->loop, UV_RUN_DEFAULT) != 0)
         ; /* until the bridge processes are reaped */
     uv_loop_close(&session->loop);
@@ -441,6 +441,6 @@ void dt_session_unload(dt_session *session)
     dt_verdict_release(&session->verdict);
     json_decref(session->plan);
     json_decref(session->offers);
-    json_decref(session->diagnoses);
+    json_decref(session->watch.diagnoses);
     dt_arena_release(&session->arena);
 }

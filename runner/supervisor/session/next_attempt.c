@@ -24,15 +24,15 @@ dt_status dt_next_attempt_find(dt_next_attempt *next, dt_session *session, dt_er
 
     next->checkpoint = next->program_checkpoint = "";
     next->start_step = next->steps_total = 0;
-    if (session->of_command) {
+    if (session->settings.is_command) {
         DT_TRY(dt_run_program_checkpoint(&found, session->store, session->run, -1,
                                          session->node_count > 1, &session->arena, err));
         next->program_checkpoint = found.path != NULL ? found.path : "";
         next->start_step = found.step;
         return DT_OK;
     }
-    DT_TRY(dt_run_newest_checkpoint(&found, session->store, session->run, session->checkpoints,
-                                    &session->arena, err));
+    DT_TRY(dt_run_newest_checkpoint(&found, session->store, session->run,
+                                    session->settings.checkpoints, &session->arena, err));
     if (found.path != NULL) {
         next->checkpoint = found.path;
         next->start_step = found.step;

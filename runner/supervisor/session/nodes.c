@@ -111,7 +111,7 @@ static void look_at_peers(dt_liveness_facts *facts, const dt_supervised_node *no
             facts->peers = DT_PEERS_HEARD;
         return;
     }
-    if (session->silence.recalled && facts->peer_step < session->begun_seconds)
+    if (session->watch.silence.recalled && facts->peer_step < session->begun_seconds)
         /* the previous supervisor may have received a step until then */
         facts->peer_step = session->begun_seconds;
     if (ended)
@@ -125,9 +125,10 @@ static void judge(void *context, int64_t index, dt_liveness_facts *facts)
 
     facts->started = dt_node_may_have_started(node);
     facts->stopping = session->state == DT_RUN_STOPPING;
-    facts->waits = session->restarts > 0;
-    facts->lease = dt_ending_lease(session->launcher_lost_seconds, session->grace_seconds);
-    facts->step_gap = dt_silence_usual(&session->silence);
+    facts->waits = session->restart.count > 0;
+    facts->lease =
+        dt_ending_lease(session->settings.launcher_lost_seconds, session->settings.grace_seconds);
+    facts->step_gap = dt_silence_usual(&session->watch.silence);
     look_at_peers(facts, node);
 }
 
@@ -138,10 +139,10 @@ static bool may_wait(void *context, int64_t index, dt_status failed)
     return dt_node_loss_waits(&(dt_preparation_facts){
         .failed = failed,
         .preparing = session->state == DT_RUN_PREPARING,
-        .restarts = session->restarts,
+        .restarts = session->restart.count,
         .in_job = dt_node_is_lent(&session->nodes[index]),
         .nodes = session->node_count,
-        .nodes_min = session->nodes_min,
+        .nodes_min = session->settings.nodes_min,
         .waited_seconds = dt_session_now(session) - session->begun_seconds,
     });
 }
@@ -287,7 +288,7 @@ static void on_batch(void *context)
         return;
     st = dt_collector_commit(session->collector, &err);
     if (st == DT_OK)
-        st = dt_cut_check(session, &err);
+        st = dt_session_fault_check(session, &err);
     end_unless_good(session, st, &err);
     if (st == DT_OK)
         dt_state_update(session);
@@ -373,7 +374,7 @@ dt_status dt_nodes_open(dt_session *session, dt_error *err)
                                .node_count = session->node_count,
                                .world_size = session->world_size,
                                .here = node->here,
-                               .checkpoints = session->checkpoints,
+                               .checkpoints = session->settings.checkpoints,
                                .plan = session->plan};
 
         node->link = dt_node_link_open(&setup, &calls, session);

@@ -58,11 +58,11 @@ static void notify(dt_session *session, const char *event, int64_t attempt, cons
     char when[DT_CLOCK_ISO_SIZE];
     dt_run row;
 
-    if (session->webhook[0] == '\0' ||
+    if (session->settings.webhook[0] == '\0' ||
         dt_store_run_find(session->store, &row, session->run, &session->arena, NULL) != DT_OK)
         return;
     dt_notifier_tell(
-        session->notifier, session->webhook,
+        session->notifier, session->settings.webhook,
         json_pack("{s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:b, s:o, s:s}", "event", event, "run",
                   session->run, "name", row.name, "attempt", (json_int_t)attempt, "step",
                   (json_int_t)row.step, "loss", dt_json_number(row.loss), "valid_loss",
@@ -74,7 +74,7 @@ static void notify(dt_session *session, const char *event, int64_t attempt, cons
 
 static bool was_started(const dt_session *session)
 {
-    bool started = session->restarts > 0 || session->has_run;
+    bool started = session->restart.count > 0 || session->has_run;
 
     for (int64_t i = 0; i < session->world_size; i++)
         started = started || dt_session_rank(session, i)->row.pid != 0;
@@ -84,26 +84,26 @@ static bool was_started(const dt_session *session)
 /* Only dtrun's engine knows how many steps a run has: a program that was stopped ends at any. */
 static dt_completion completion_of(const dt_session *session)
 {
-    if (session->of_command)
+    if (session->settings.is_command)
         return (dt_completion){.epochs = 1};
     return (dt_completion){.told_total = dt_collector_steps_total(session->collector),
-                           .steps = session->steps,
-                           .epochs = session->epochs};
+                           .steps = session->settings.steps,
+                           .epochs = session->settings.epochs};
 }
 
 static dt_restart_facts facts_of(const dt_session *session)
 {
-    return (dt_restart_facts){.may_restart =
-                                  dt_verdict_may_restart(&session->verdict, session->restarts > 0),
-                              .started = was_started(session),
-                              .planned = session->plan_problem == NULL,
-                              .done = completion_of(session),
-                              .max_restarts = session->max_restarts,
-                              .restarts = session->restarts,
-                              .start_step = session->start_step,
-                              .nodes = session->node_count,
-                              .nodes_lost = dt_session_count_lost(session),
-                              .nodes_min = session->nodes_min};
+    return (dt_restart_facts){
+        .may_restart = dt_verdict_may_restart(&session->verdict, session->restart.count > 0),
+        .started = was_started(session),
+        .planned = session->plan_problem == NULL,
+        .done = completion_of(session),
+        .max_restarts = session->settings.max_restarts,
+        .restarts = session->restart.count,
+        .start_step = session->start_step,
+        .nodes = session->node_count,
+        .nodes_lost = dt_session_count_lost(session),
+        .nodes_min = session->settings.nodes_min};
 }
 
 static bool has_stepped(const dt_session *session)
@@ -121,8 +121,9 @@ static bool is_same_error(dt_session *session)
     dt_run_state state;
     int code;
 
-    if (!session->of_command || session->restarts == 0 || session->before_stepped ||
-        has_stepped(session) || dt_clock_wall_ms() - session->record.run.started_ms > most_ms ||
+    if (!session->settings.is_command || session->restart.count == 0 ||
+        session->restart.previous_stepped || has_stepped(session) ||
+        dt_clock_wall_ms() - session->record.run.started_ms > most_ms ||
         dt_store_attempt_list(session->store, &all, &count, session->run, &session->arena, NULL) !=
             DT_OK)
         return false;
@@ -163,8 +164,8 @@ static dt_restart_act decide(dt_next_attempt *next, dt_session *session, const c
         *why_not = dt_arena_printf(&session->arena,
                                    "given up after %lld restart%s without a new"
                                    " checkpoint",
-                                   (long long)session->max_restarts,
-                                   session->max_restarts == 1 ? "" : "s");
+                                   (long long)session->settings.max_restarts,
+                                   session->settings.max_restarts == 1 ? "" : "s");
     return decision.act;
 }
 
@@ -401,7 +402,7 @@ dt_status dt_action_conclude(dt_session *session, dt_supervised_node *unused, dt
         DT_THROW(err, DT_ERR_PEER, "the file of the run store was removed or replaced");
     }
     dt_store_set_patience(session->store, END_PATIENCE_MS); /* nobody waits for the loop any more */
-    DT_TRY(restart_or_end(&session->restarted, session, err));
+    DT_TRY(restart_or_end(&session->restart.follows, session, err));
     uv_stop(&session->loop);
 out:
     return st;

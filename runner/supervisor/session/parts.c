@@ -38,8 +38,8 @@ static void on_event(void *context, int64_t node, const dt_message *message)
 
     if (message->kind == DT_MESSAGE_RELEASED)
         dt_node_link_release(session->nodes[node].link);
-    if (message->kind == DT_MESSAGE_DIAGNOSIS && json_array_size(session->diagnoses) > 0)
-        json_array_set(session->diagnoses, (size_t)message->rank, message->json);
+    if (message->kind == DT_MESSAGE_DIAGNOSIS && json_array_size(session->watch.diagnoses) > 0)
+        json_array_set(session->watch.diagnoses, (size_t)message->rank, message->json);
     dt_watch_event(session, message);
     dt_verdict_see(&session->verdict, message, session->nodes[node].name);
 }
@@ -125,7 +125,7 @@ dt_status dt_parts_open_collector(dt_session *session, dt_error *err)
                                          .folder = session->folder,
                                          .attempt = session->attempt},
                                 .clock = &session->clock,
-                                .checkpoints = session->checkpoints,
+                                .checkpoints = session->settings.checkpoints,
                                 .world_size = session->world_size,
                                 .node_count = session->node_count,
                                 .task =
@@ -239,7 +239,7 @@ static void open_fetcher(dt_session *session)
                                                       .let_go = on_let_go,
                                                       .settled = consider};
     dt_checkpoint_fetcher_setup setup = {.loop = &session->loop,
-                                         .checkpoints = session->checkpoints,
+                                         .checkpoints = session->settings.checkpoints,
                                          .folder = session->folder,
                                          .attempt = session->attempt,
                                          .plan = session->plan,

@@ -7,7 +7,7 @@
  * state.c the [state][event] table and its handlers; nodes.c callbacks of the node links, rendezvous;
  * parts.c callbacks of collector, fetcher, reaper, cleanup; watch.c slow and hanging ranks; control.c
  * runs/ID/control.sock; outcome.c what the end waits for, how the attempt ended; next_attempt.c creates the
- * next one; cut.c a connection cut for a test; session.c helpers for all. Folders below: protocol/ events
+ * next one; fault.c injected faults; session.c helpers for all. Folders below: protocol/ events
  * of an agent, folder/ runs/ID, policy/ decisions, connection/ connections to the nodes, collect/ journals
  * to history, cleanup/ what is left on nodes. */
 #ifndef DT_RUNNER_SUPERVISOR_SESSION_SESSION_INT_H
@@ -35,6 +35,7 @@
 
 typedef struct dt_session dt_session;
 typedef struct dt_control dt_control;
+typedef struct dt_session_fault dt_session_fault;
 
 typedef struct dt_supervised_node {
     dt_session *session;
@@ -48,11 +49,43 @@ typedef struct dt_supervised_node {
     int64_t beat_ms;
 } dt_supervised_node;
 
-/* A connection that is cut for a test (cut.c). */
-typedef struct dt_cut {
-    int64_t node, step; /* step 0: no cut planned, or already done */
-    double seconds;
-} dt_cut;
+/* What the plan's recipe says (load.c). */
+typedef struct dt_session_settings {
+    const char *checkpoints; /* the plan's directory */
+    const char *webhook;     /* unexpanded URL, "" if none */
+    const char *variables;   /* names that the recipe's `env` references, separated by commas */
+    double grace_seconds, launcher_lost_seconds;
+    double hang_seconds; /* 0: hangs are not detected */
+    bool is_command;     /* the ranks run a program of the user */
+    int64_t nodes_min, max_restarts;
+    int64_t steps, epochs; /* the schedule */
+} dt_session_settings;
+
+/* The watch over slow and hanging ranks (watch.c). */
+typedef struct dt_session_watch {
+    dt_silence silence;
+    dt_watchdog watchdog;
+    bool slow_reported;          /* slowness of this silence was reported */
+    bool diagnosis_requested;    /* the ranks were asked for a diagnosis */
+    double requested_at_seconds; /* length of the silence at that time */
+    json_t *diagnoses;           /* [by rank] their diagnoses */
+} dt_session_watch;
+
+/* Requests on runs/ID/control.sock (control.c). */
+typedef struct dt_session_control {
+    dt_listener *listener;
+    dt_control *clients;
+    uv_timer_t answer_timer; /* answers that wait for the store */
+} dt_session_control;
+
+/* The attempt as a restart of another, and the restart after it (outcome.c, state.c). */
+typedef struct dt_session_restart {
+    int64_t count;          /* restarts in a row without a new checkpoint; 0: started by a person */
+    bool previous_stepped;  /* the previous attempt, which this one restarts, did a step */
+    bool follows;           /* another attempt follows this one */
+    uv_timer_t pause_timer; /* before a restart of a command */
+    uv_timer_cb on_pause_over; /* dt_state_pause_over */
+} dt_session_restart;
 
 struct dt_session {
     uv_loop_t loop;
@@ -62,68 +95,49 @@ struct dt_session {
     const char *run, *folder;
     int64_t attempt, world_size, node_count;
     dt_attempt_record record; /* record of the attempt; strings live in the arena */
-    bool has_run;             /* all ranks were ready at some time */
     json_t *plan;
     const dt_plan *task_plan; /* the parsed plan if the task has lines, else NULL */
-    const char *checkpoints;  /* the plan's directory */
-    const char *webhook;      /* unexpanded URL, "" if none */
-    dt_notifier *notifier;    /* owned by the process; borrowed */
-    const char *secret;       /* secret of the run, hexadecimal */
-    const char *variables;    /* names that the recipe's `env` references, separated by commas */
-    double grace_seconds, launcher_lost_seconds;
-    double hang_seconds; /* 0: hangs are not detected */
-    bool of_command;
-    int64_t nodes_min, max_restarts;
-    int64_t steps, epochs; /* the recipe's schedule */
+    const char *plan_problem; /* why the plan is missing; NULL if it is not (missing_plan.c) */
+    dt_session_settings settings;
+    const char *secret;    /* secret of the run, hexadecimal */
+    dt_notifier *notifier; /* owned by the process; borrowed */
     int64_t start_step;
-    int64_t restarts; /* restarts in a row without a new checkpoint; 0: started by a person */
     double begun_seconds;
     bool rows_lost; /* ranks were started, but the store has no rows of them: they were lost */
-    const char *plan_problem; /* why the plan is missing; NULL if it is not (missing_plan.c) */
 
     dt_run_state state;
+    bool has_run; /* all ranks were ready at some time */
     dt_supervised_node *nodes;
+    json_t *offers;                 /* rendezvous: name → [value or null, by rank] */
     dt_collector *collector;        /* rows and journal events */
     dt_checkpoint_fetcher *fetcher; /* fetches checkpoints from the nodes */
     dt_reaper *reaper;              /* ends ranks on nodes that earlier attempts lost */
     dt_collection *collection;      /* brings the files of a command here */
     dt_cleanup *cleanup;
     dt_verdict verdict;
-    json_t *offers; /* rendezvous: name → [value or null, by rank] */
+    dt_session_watch watch;
+    dt_session_control control;
+    dt_session_restart restart;
+    dt_session_fault *fault; /* injected by `dtrun smoke` (fault.c); NULL: none */
 
-    dt_silence silence;
-    dt_watchdog watchdog;
-    bool slow_told;          /* slowness of this silence was reported */
-    bool asked;              /* the ranks were asked for a diagnosis */
-    double asked_at_seconds; /* length of the silence when they were asked */
-    json_t *diagnoses;       /* [by rank] their diagnoses */
-
-    dt_listener *listener;
-    dt_control *controls;
-    uv_timer_t answer_timer; /* answers that wait for the store (control.c) */
-    uv_timer_t leave_timer;
-    uv_timer_t cut_timer;      /* ends the cut */
-    uv_timer_t pause_timer;    /* before a restart of a command */
-    uv_timer_cb on_pause_over; /* dt_state_pause_over */
-    bool before_stepped;       /* the attempt before, which this one restarts, did a step */
-    dt_cut cut;
     enum {
         DT_LEAVE_NOT_YET,
-        DT_LEAVE_WAITS,
-        /* agents are told to leave, then the attempt ends */
+        DT_LEAVE_WAITS, /* agents are asked to leave, then the attempt ends */
         DT_LEAVE_OVER
     } leave;
-    bool progressed;   /* events were stored some time after the start (parts.c) */
-    bool restarted;    /* another attempt follows this one */
-    dt_status failure; /* why the session ends before the run does */
+    uv_timer_t leave_timer; /* ends the wait */
+    bool progressed;        /* events were stored some time after the start (parts.c) */
+    dt_status failure;      /* why the session ends before the run does */
     dt_error failure_error;
 };
 
-/* --- cut.c */
-void dt_cut_open(dt_session *session);
-void dt_cut_close(dt_session *session);
-/* Starts the cut once its step was reported. */
-dt_status dt_cut_check(dt_session *session, dt_error *err);
+/* --- fault.c */
+void dt_session_fault_open(dt_session *session);
+void dt_session_fault_close(dt_session *session);
+/* Injects the fault once its step was reported. Call it when events were read. */
+dt_status dt_session_fault_check(dt_session *session, dt_error *err);
+/* Adds the faults of the engine to the environment of the ranks. */
+void dt_session_fault_environment(json_t *environment);
 
 /* --- session.c */
 /* Ends the session because of an error (of the store or the system); supervise.c starts another

@@ -57,16 +57,17 @@ static dt_status note_lost(dt_session *session, const char *reason, dt_error *er
 /* Returns true if a restart of a command has to wait: then a timer begins again. A stop ends the wait. */
 static bool has_to_pause(dt_session *session)
 {
-    double pause = dt_restart_pause(session->restarts, dt_times()->restart_first_seconds,
+    double pause = dt_restart_pause(session->restart.count, dt_times()->restart_first_seconds,
                                     dt_times()->restart_most_seconds);
     int64_t pause_ms = (int64_t)dt_times_ms(pause);
     int64_t left_ms = session->record.created_ms + pause_ms - dt_clock_wall_ms();
 
-    if (!session->of_command || session->verdict.stop_asked || left_ms <= 0 ||
+    if (!session->settings.is_command || session->verdict.stop_asked || left_ms <= 0 ||
         left_ms > pause_ms) /* the clock was set back */
         return false;
     dt_log_info("the restart waits for %.1f s", (double)left_ms / 1e3);
-    uv_timer_start(&session->pause_timer, session->on_pause_over, (uint64_t)left_ms, 0);
+    uv_timer_start(&session->restart.pause_timer, session->restart.on_pause_over, (uint64_t)left_ms,
+                   0);
     return true;
 }
 
@@ -75,7 +76,7 @@ dt_status dt_action_prepare(dt_session *session, dt_supervised_node *unused, dt_
     dt_error problem = DT_ERROR_INIT;
     dt_status st;
 
-    uv_timer_stop(&session->pause_timer);
+    uv_timer_stop(&session->restart.pause_timer);
     if (has_to_pause(session))
         return DT_OK;
     DT_TRY(enter(session, DT_RUN_PREPARING, err));
@@ -142,15 +143,12 @@ static void add_variables(json_t *object, const char *names)
 static json_t *environment_of(const dt_session *session, const char *const *addresses,
                               int64_t index)
 {
-    /* set by `dtrun smoke`; passed on because ranks may run on other nodes */
-    const char *planted = getenv("DTRUN_FAULT");
     json_t *object = json_pack("{s:s, s:s, s:s}", "DTRUN_INTERFACE_ADDRESS", addresses[index],
                                "DTRUN_RUN_SECRET", session->secret, "MASTER_ADDR",
                                addresses[0] != NULL ? addresses[0] : "");
 
-    if (planted != NULL)
-        json_object_set_new(object, "DTRUN_FAULT", json_string(planted));
-    add_variables(object, session->variables);
+    dt_session_fault_environment(object);
+    add_variables(object, session->settings.variables);
     return object;
 }
 
@@ -191,7 +189,7 @@ static void start_node(dt_session *session, dt_supervised_node *node, const char
                                 dt_node_plan(session->plan, place, all_shared(session)), "node",
                                 (json_int_t)node->index, "environment",
                                 environment_of(session, addresses, node->index),
-                                "launcher_lost_seconds", session->launcher_lost_seconds));
+                                "launcher_lost_seconds", session->settings.launcher_lost_seconds));
 }
 
 /* Starts the ranks on nodes whose agent is idle. An idle agent may have started ranks and lost
@@ -288,7 +286,7 @@ dt_status dt_action_end_node(dt_session *session, dt_supervised_node *node, dt_e
                                            .stop_now = session->verdict.stop_now,
                                            .failed = dt_verdict_has_failed(&session->verdict),
                                            .hung = session->verdict.hung,
-                                           .grace_seconds = session->grace_seconds}),
+                                           .grace_seconds = session->settings.grace_seconds}),
         session->verdict.stop_asked);
     return DT_OK;
 }

@@ -29,7 +29,7 @@ static dt_status check_webhook(dt_session *session, dt_error *err)
     dt_strbuf url;
 
     dt_strbuf_init(&url);
-    if (dt_notify_expand(&url, session->webhook, &problem) != DT_OK) {
+    if (dt_notify_expand(&url, session->settings.webhook, &problem) != DT_OK) {
         dt_log_warn("%s", problem.message);
         DT_TRY(dt_collector_note(session->collector,
                                  json_pack("{s:s, s:o}", "event", "notify_impossible", "message",
@@ -55,8 +55,8 @@ static dt_status follow(const char *run, dt_notifier *notifier, int *ready, bool
     DT_TRY(dt_collector_begin(session.collector, &session.loop, err));
     if (!*again)
         DT_TRY(check_webhook(&session, err));
-    DT_TRY(dt_listener_open(&session.listener, &session.loop, session.folder, "control.sock",
-                            dt_control_take, &session, err));
+    DT_TRY(dt_listener_open(&session.control.listener, &session.loop, session.folder,
+                            "control.sock", dt_control_take, &session, err));
     dt_reaper_begin(session.reaper);
     dt_state_dispatch(&session, DT_EVENT_BEGIN, NULL);
     dt_detach_ready(ready, DT_OK, NULL);
@@ -65,7 +65,7 @@ static dt_status follow(const char *run, dt_notifier *notifier, int *ready, bool
         uv_run(&session.loop, UV_RUN_DEFAULT);
     if (session.failure != DT_OK)
         DT_THROW(err, session.failure, "%s", session.failure_error.message);
-    *again = *restarted = session.restarted;
+    *again = *restarted = session.restart.follows;
 out:
     dt_session_unload(&session);
     return st;

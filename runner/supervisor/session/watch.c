@@ -192,7 +192,7 @@ static bool all_diagnosed(const dt_session *session)
 
     for (int64_t i = 0; i < session->world_size; i++)
         all = all && (dt_session_rank(session, i)->exited ||
-                      json_is_object(json_array_get(session->diagnoses, (size_t)i)));
+                      json_is_object(json_array_get(session->watch.diagnoses, (size_t)i)));
     return all;
 }
 
@@ -215,13 +215,13 @@ static dt_status say(dt_session *session, const char *event, const char *message
 static void say_silence(dt_strbuf *out, const dt_session *session)
 {
     dt_strbuf_init(out);
-    if (session->of_command) {
+    if (session->settings.is_command) {
         dt_strbuf_add_fmt(out, "the program hangs (failure.hang_seconds is %g)",
-                          session->hang_seconds);
+                          session->settings.hang_seconds);
         return;
     }
-    dt_strbuf_add_fmt(out, "no step for %.0f s while %s", session->silence.seconds,
-                      dt_silence_phase_name(session->silence.phase));
+    dt_strbuf_add_fmt(out, "no step for %.0f s while %s", session->watch.silence.seconds,
+                      dt_silence_phase_name(session->watch.silence.phase));
 }
 
 /* Returns the rank that shows best that the run is slow: the one that advanced last, else one
@@ -242,22 +242,22 @@ static int64_t liveliest(const dt_watchdog *dog)
 /* Reports slowness, once per silence. */
 static dt_status say_slow(dt_session *session, dt_error *err)
 {
-    int64_t rank = liveliest(&session->watchdog);
+    int64_t rank = liveliest(&session->watch.watchdog);
     const dt_watchdog_rank *seen;
     dt_strbuf text;
     dt_status st;
 
-    if (session->slow_told || rank < 0)
+    if (session->watch.slow_reported || rank < 0)
         return DT_OK;
-    seen = &session->watchdog.ranks[rank];
+    seen = &session->watch.watchdog.ranks[rank];
     say_silence(&text, session);
     dt_strbuf_add_fmt(&text, ": slow, not hung: rank %lld on %s ", (long long)rank,
                       host_of(session, rank));
-    if (seen->still_seconds < dt_silence_limit(&session->silence))
+    if (seen->still_seconds < dt_silence_limit(&session->watch.silence))
         dt_strbuf_add_fmt(&text, "advanced %.0f s ago", seen->still_seconds);
     else
         dt_strbuf_add_str(&text, dt_watchdog_condition_words(seen->condition));
-    session->slow_told = true;
+    session->watch.slow_reported = true;
     st = say(session, "slow", text.data, err);
     dt_strbuf_release(&text);
     return st;
@@ -272,23 +272,24 @@ static dt_status ask(dt_session *session, dt_error *err)
     dt_strbuf_add_str(&text, ": asking the ranks for a diagnosis");
     st = say(session, "hang", text.data, err);
     dt_strbuf_release(&text);
-    json_array_clear(session->diagnoses);
+    json_array_clear(session->watch.diagnoses);
     for (int64_t i = 0; i < session->world_size; i++)
-        json_array_append_new(session->diagnoses, json_null());
+        json_array_append_new(session->watch.diagnoses, json_null());
     for (int64_t i = 0; i < session->node_count; i++)
         dt_node_link_send(session->nodes[i].link,
                           json_pack("{s:s, s:i}", "command", "diagnose", "rank", -1));
-    session->asked = true;
-    session->asked_at_seconds = session->silence.seconds;
+    session->watch.diagnosis_requested = true;
+    session->watch.requested_at_seconds = session->watch.silence.seconds;
     return st;
 }
 
 static dt_status end(dt_session *session, int64_t hung, dt_error *err)
 {
-    double lasted = session->of_command ? session->hang_seconds : session->silence.seconds;
+    double lasted = session->settings.is_command ? session->settings.hang_seconds
+                                                 : session->watch.silence.seconds;
     int64_t began_ms = dt_clock_wall_ms() - (int64_t)(1000 * lasted);
-    dt_hang_diagnosis diagnosis = {.diagnoses = session->diagnoses,
-                                   .watchdog = &session->watchdog,
+    dt_hang_diagnosis diagnosis = {.diagnoses = session->watch.diagnoses,
+                                   .watchdog = &session->watch.watchdog,
                                    .host_of = host_of,
                                    .context = session};
     dt_strbuf text;
@@ -307,31 +308,32 @@ static dt_status end(dt_session *session, int64_t hung, dt_error *err)
 
 static dt_status look(dt_session *session, dt_error *err)
 {
-    double silent = session->silence.seconds;
+    double silent = session->watch.silence.seconds;
     dt_watchdog_verdict verdict;
     int64_t hung;
 
-    if (session->of_command && session->state != DT_RUN_RUNNING)
+    if (session->settings.is_command && session->state != DT_RUN_RUNNING)
         return DT_OK;
-    if (session->hang_seconds <= 0 ||
+    if (session->settings.hang_seconds <= 0 ||
         (session->state != DT_RUN_STARTING && session->state != DT_RUN_RUNNING))
         return DT_OK;
-    verdict = session->of_command ? dt_watchdog_decide_program(&session->watchdog, &hung)
-                                  : dt_watchdog_decide(&session->watchdog, silent,
-                                                       dt_silence_limit(&session->silence), &hung);
-    if (verdict != DT_WATCHDOG_HANGS && session->asked) {
+    verdict = session->settings.is_command
+                  ? dt_watchdog_decide_program(&session->watch.watchdog, &hung)
+                  : dt_watchdog_decide(&session->watch.watchdog, silent,
+                                       dt_silence_limit(&session->watch.silence), &hung);
+    if (verdict != DT_WATCHDOG_HANGS && session->watch.diagnosis_requested) {
         dt_log_info("the ranks advance again");
-        session->asked = false;
+        session->watch.diagnosis_requested = false;
     }
     if (verdict == DT_WATCHDOG_FINE)
-        session->slow_told = false;
+        session->watch.slow_reported = false;
     if (verdict == DT_WATCHDOG_SLOW)
         return say_slow(session, err);
     if (verdict != DT_WATCHDOG_HANGS || !all_connected(session))
         return DT_OK;
-    if (!session->asked)
+    if (!session->watch.diagnosis_requested)
         return ask(session, err);
-    if (all_diagnosed(session) || silent - session->asked_at_seconds > DIAGNOSE_SECONDS)
+    if (all_diagnosed(session) || silent - session->watch.requested_at_seconds > DIAGNOSE_SECONDS)
         return end(session, hung, err);
     return DT_OK;
 }
@@ -389,10 +391,10 @@ void dt_watch_alive(dt_supervised_node *node, const dt_message *message)
 
         if (rank >= 0 && rank < session->world_size &&
             dt_session_rank(session, rank)->row.node == node->index)
-            dt_watchdog_observe(&session->watchdog, rank, &fact, seconds);
+            dt_watchdog_observe(&session->watch.watchdog, rank, &fact, seconds);
     }
     if (leader_of(session) == node->index)
-        dt_silence_pass(&session->silence, seconds);
+        dt_silence_pass(&session->watch.silence, seconds);
     st = look(session, &err);
     if (st != DT_OK)
         dt_session_fail(session, st, &err);
@@ -401,11 +403,11 @@ void dt_watch_alive(dt_supervised_node *node, const dt_message *message)
 /* Takes the facts of an engine's `ready` event. */
 static void follow_ready(dt_session *session, const dt_message *message)
 {
-    dt_watchdog *dog = &session->watchdog;
+    dt_watchdog *dog = &session->watch.watchdog;
     double ideal = dt_message_number(message, "least_step_seconds");
 
     if (ideal > 0) /* NaN if not given */
-        dog->ideal_step_seconds = session->silence.ideal_step_seconds = ideal;
+        dog->ideal_step_seconds = session->watch.silence.ideal_step_seconds = ideal;
     dog->ranks[message->rank].threads = (double)dt_message_int(message, "threads", 1);
 }
 
@@ -416,21 +418,21 @@ void dt_watch_event(dt_session *session, const dt_message *message)
     if (message->kind == DT_MESSAGE_READY)
         follow_ready(session, message);
     else if (message->kind == DT_MESSAGE_EXITED)
-        dt_watchdog_exited(&session->watchdog, message->rank);
+        dt_watchdog_exited(&session->watch.watchdog, message->rank);
     else if (message->kind == DT_MESSAGE_FINISHED)
-        dt_silence_finished(&session->silence);
+        dt_silence_finished(&session->watch.silence);
     else if (message->kind == DT_MESSAGE_PHASE && message->rank == 0)
-        advanced = dt_silence_enter(&session->silence, dt_message_string(message, "phase"),
+        advanced = dt_silence_enter(&session->watch.silence, dt_message_string(message, "phase"),
                                     message->time_ms);
     else if (message->kind == DT_MESSAGE_METRICS &&
              json_object_get(json_object_get(message->json, "values"), "loss") != NULL)
-        advanced = dt_silence_step(&session->silence, dt_message_int(message, "step", 0),
+        advanced = dt_silence_step(&session->watch.silence, dt_message_int(message, "step", 0),
                                    message->time_ms);
     else if (message->kind == DT_MESSAGE_PART)
-        advanced = dt_silence_step(&session->silence, dt_collector_lines_done(session->collector),
-                                   message->time_ms);
+        advanced = dt_silence_step(&session->watch.silence,
+                                   dt_collector_lines_done(session->collector), message->time_ms);
     if (advanced)
-        dt_watchdog_advanced(&session->watchdog);
+        dt_watchdog_advanced(&session->watch.watchdog);
 }
 
 void dt_watch_open(dt_session *session)
@@ -438,8 +440,9 @@ void dt_watch_open(dt_session *session)
     size_t count = (size_t)session->world_size;
     dt_watchdog_rank *ranks = dt_arena_alloc(&session->arena, count * sizeof(*ranks));
 
-    dt_silence_init(&session->silence, session->hang_seconds);
-    dt_watchdog_init(&session->watchdog, ranks, session->world_size, session->hang_seconds);
+    dt_silence_init(&session->watch.silence, session->settings.hang_seconds);
+    dt_watchdog_init(&session->watch.watchdog, ranks, session->world_size,
+                     session->settings.hang_seconds);
     for (int64_t i = 0; i < session->world_size; i++)
         ranks[i].device = strcmp(dt_session_rank(session, i)->row.device, "cpu") != 0;
 }
