@@ -9,7 +9,7 @@
  *
  * Out of memory: DT_ERR_NOMEM is for the large buffers of the engine (weights, activations, data; host or device), so
  * that a rank can say that a model does not fit, and for libraries. If a small object cannot be allocated (memory.h,
- * memory.h, strbuf.h), the process ends.
+ * strbuf.h), the process ends.
  */
 #ifndef DT_BASE_ERROR_H
 #define DT_BASE_ERROR_H

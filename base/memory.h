@@ -37,7 +37,7 @@ void dt_out_of_memory(size_t bytes);
  *
  * Ownership  allocations live until the arena is reset or released; none is freed alone
  * Threads    one arena, one thread
- * Errors     none to check: running out of memory ends the process (base/memory.h)
+ * Errors     none to check: running out of memory ends the process
  * Invariant  reset keeps the blocks, so that a loop that resets stops allocating after its first
  *            pass
  */

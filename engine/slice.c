@@ -1,4 +1,4 @@
-#include "engine/slice.h"
+#include "engine/tensor.h"
 
 #include "base/error.h"
 

@@ -1,7 +1,7 @@
 /* metric: stores the points of the curves, append-only.
  *
  * The key of a point is (series, step, attempt). An existing point is kept, so that an event that arrives twice changes
- * nothing. A transaction writes its points together (metric.c).
+ * nothing. A transaction writes its points together.
  */
 #include <stdlib.h>
 #include <string.h>

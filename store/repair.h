@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-/* --- metric.c, event.c, event.c: whether the store has a row */
+/* --- metric.c, event.c: whether the store has a row */
 /* Sets *has if the run has the point with this value, or has the point from an event of another time. */
 dt_status dt_store_metric_has(dt_store *store, bool *has, const char *run, const dt_metric *point,
                               dt_error *err);

@@ -148,7 +148,7 @@ const dt_sql_view dt_sql_views[] = {
 };
 
 /* Appends the statements that make the views, as temporary ones. They call checkpoint_path(PATH, RUN) and
- * checkpoint_kept(PATH, RUN) (sql_views.c). */
+ * checkpoint_kept(PATH, RUN). */
 static void sql_views_create(dt_strbuf *out)
 {
     for (const dt_sql_view *view = dt_sql_views; view->name != NULL; view++) {
@@ -223,7 +223,7 @@ void dt_sql_views_markdown(dt_strbuf *out)
     }
 }
 
-/* query: runs one SELECT of a user on the views of store/sql_views.c.
+/* query: runs one SELECT of a user on these views.
  *
  * Opens a read-only connection for this query. The views are temporary: they exist on this connection and are never
  * written to the file. An authorizer allows only reading tables and calling functions: no PRAGMA, no ATTACH, no

@@ -1,5 +1,5 @@
 /* answer: sends replies, at once or in parts, and turns requests into them. */
-#include "web/answer.h"
+#include "web/web_int.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -11,7 +11,6 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "web/access.h"
-#include "web/web_int.h"
 
 /* --- sending */
 

@@ -1,5 +1,5 @@
 /* live: watches the store for followers, and streams news to them as server-sent events. */
-#include "web/live.h"
+#include "web/web_int.h"
 
 #include <math.h>
 #include <microhttpd.h>
@@ -10,7 +10,6 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "web/web_int.h"
 
 /* --- waking the followers */
 

@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "web/live.h"
 #include "web/web_int.h"
 
 /* --- cursors */

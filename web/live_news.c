@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "web/live.h"
 #include "web/web_int.h"
 
 #define POINTS_MOST 4096 /* per event; the rest follows at once */

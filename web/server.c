@@ -22,7 +22,7 @@
 #include "base/clock.h"
 #include "base/dirs.h"
 #include "base/log.h"
-#include "web/answer.h"
+#include "web/web_int.h"
 
 #define THREAD_STACK_BYTES ((size_t)512 << 10)
 #define REQUEST_BYTES      ((size_t)128 << 10) /* a head and its parsed entries: access.h; else 431 */

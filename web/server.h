@@ -1,6 +1,6 @@
 /* server: serves the page and the JSON API over HTTP, read-only, to users of this machine.
  *
- * Each connection has a thread; listen.h limits their number, stores.h the handles of the store. Listens on loopback
+ * Each connection has a thread; listen.h limits their number, web_int.h the handles of the store. Listens on loopback
  * addresses and Unix sockets only. docs/api.md lists what is served.
  * Threads  call it from one thread; it returns after stop_fd became readable
  * Errors   DT_ERR_USAGE: malformed address, or not loopback; DT_ERR_BUSY: the port is in use; errors of the store

@@ -1,4 +1,4 @@
-#include "web/stores.h"
+#include "web/web_int.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,16 +1,178 @@
-/* web_int: declares what page functions use: the request and the reply, the runs that a request names, JSON
- * of runs, tails of logs; and the table of routes. */
+/* web_int: what the files of this folder share: open stores, answers, live streams, and the handlers of
+ * requests. */
 #ifndef DT_WEB_WEB_INT_H
 #define DT_WEB_WEB_INT_H
 
+#include <microhttpd.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/strbuf.h"
 #include "store/activity.h"
 #include "store/store.h"
+#include "web/command.h"
+#include "web/listen.h"
+
+/* stores: shares handles of the run store among the threads of the server.
+ *
+ * Purpose  a query of a long curve takes seconds, that of the health check a millisecond: each kind of query has its
+ *          own handles, so that a cheap query never waits for an expensive one
+ * Threads  any; a thread owns a handle from take to give_back
+ *
+ * A store that was replaced is reopened. A store that is missing is DT_ERR_BUSY until it is back; it is not created.
+ */
+
+typedef enum dt_web_kind { DT_WEB_CHEAP, DT_WEB_EXPENSIVE, DT_WEB_KINDS } dt_web_kind;
+
+#define DT_WEB_HANDLES 2 /* of each kind */
+
+typedef struct dt_web_handle {
+    dt_store *store; /* NULL: not opened yet */
+    dev_t device;
+    ino_t inode;
+    bool taken;
+} dt_web_handle;
+
+typedef struct dt_web_stores {
+    pthread_mutex_t lock;
+    pthread_cond_t given_back;
+    bool closing;
+    char *path;
+    dt_web_handle handles[DT_WEB_KINDS][DT_WEB_HANDLES];
+} dt_web_stores;
+
+/* Reopens the store if the file at `path` is another one. DT_ERR_BUSY: it is missing. */
+dt_status dt_web_handle_renew(dt_web_handle *handle, const char *path, dt_error *err);
+
+/* Opens the store; creates it if missing. */
+dt_status dt_web_stores_open(dt_web_stores *stores, const char *path, dt_error *err);
+void dt_web_stores_end_waits(dt_web_stores *stores); /* waiting threads get an error from now on */
+void dt_web_stores_close(dt_web_stores *stores);     /* after all handles were given back */
+
+/* Waits for a free handle. DT_ERR_BUSY if none becomes free in time. */
+dt_status dt_web_stores_take(dt_web_handle **out, dt_web_stores *stores, dt_web_kind kind,
+                             dt_error *err);
+void dt_web_stores_give_back(dt_web_stores *stores, dt_web_handle *handle);
+
+/* live: pushes news of runs to the clients that follow them.
+ *
+ * Purpose  an open page gets news without polling: while there are followers, one thread watches the store for
+ *          changes and wakes them. The news since a cursor are read and formatted once for all followers at that
+ *          cursor (most are), so that fifty pages cost as much as one
+ * Cursor   records what a client has received; the server keeps nothing for clients that are away
+ * Threads  any; a follower's wait blocks its own
+ */
+
+#define DT_WEB_LIVE_NEWS 64 /* entries of the cache */
+
+/* A cache entry: what is new after a cursor. */
+typedef struct dt_web_news {
+    char *run, *before; /* id of the run, or key of the list, and the cursor; NULL: unused entry */
+    int64_t rank, version;
+    char *after; /* the cursor after these news */
+    char *body;  /* fields of a JSON object, "" if nothing is new */
+    char *view;  /* the run as in /api/v1/runs/ID; NULL for a list */
+    uint64_t view_hash;
+    bool more;   /* there are more news: ask at once */
+    bool later;  /* the list was read a moment ago: ask again after a pause */
+    bool reload; /* the cursor is of another store: the client must load everything up to `after` */
+} dt_web_news;
+
+#define DT_WEB_LIVE_LISTS 8 /* entries of the cache */
+
+/* A cache entry: a list as it was last read. */
+typedef struct dt_web_list {
+    char *key;    /* identifies the query; NULL: unused entry */
+    char *after;  /* the cursor of a client that has all of it */
+    char *order;  /* its ids as JSON */
+    json_t *rows; /* JSON text of each row, by its mark in a cursor */
+    int64_t total, active, version, now_ms;
+    double made, cost; /* when it was read (monotonic seconds), and how long that took */
+} dt_web_list;
+
+typedef struct dt_web_live {
+    dt_web_stores *stores;
+    const char *folder;   /* of the store */
+    int most;             /* followers at once */
+    pthread_mutex_t lock; /* guards all below except `news` and `lists` */
+    pthread_cond_t changed, wanted;
+    int64_t version; /* rises when the store has changed */
+    int followers;
+    bool begun, closing;
+    pthread_t watcher;
+    pthread_mutex_t reading; /* guards `news` and `lists` */
+    dt_web_news news[DT_WEB_LIVE_NEWS];
+    dt_web_list lists[DT_WEB_LIVE_LISTS];
+    int oldest, oldest_list;
+} dt_web_live;
+
+dt_status dt_web_live_begin(dt_web_live *live, dt_web_stores *stores, const char *folder, int most,
+                            dt_error *err);
+void dt_web_live_end_waits(dt_web_live *live); /* ends all waits, and refuses new followers */
+void dt_web_live_end(dt_web_live *live);       /* after all followers have left */
+
+typedef enum dt_web_wait { DT_WEB_NEWS, DT_WEB_QUIET, DT_WEB_OVER } dt_web_wait;
+
+/* --- live_news.c */
+typedef struct dt_web_follower {
+    char *run;       /* id of the run; for a list, a key that is unique to its query */
+    int64_t rank;    /* the rank whose log is also sent; -1: none */
+    dt_strbuf after; /* the cursor */
+    int64_t version; /* of the store, as last reported */
+    uint64_t view_hash;
+    const dt_run_search *search;   /* a list of these runs; NULL: a run */
+    struct dt_web_follower *among; /* all followers of its stream; NULL: only itself */
+    int count;                     /* of `among` */
+} dt_web_follower;
+/* Appends an event of the stream if anything is new, and advances the follower. Sets the
+ * follower's version to -1 if more news are waiting, to DT_WEB_LIVE_LATER if a list is to be
+ * asked for again after a pause. */
+dt_status dt_web_live_send(dt_strbuf *out, dt_web_live *live, dt_web_follower *follower,
+                           dt_error *err);
+/* Appends the id of an event: the cursors of all followers of the stream, separated by commas. */
+void dt_web_live_id_add(dt_strbuf *out, const dt_web_follower *follower);
+/* Sets the follower's cursor to the present. */
+dt_status dt_web_live_now(dt_web_live *live, dt_store *store, dt_web_follower *follower,
+                          dt_error *err);
+
+/* --- live_list.c: the changed runs of a list, the order of its runs and their number. The
+ * cursor names the runs that the client has, each with a hash of its fields:
+ * "STORE.TOTAL-ACTIVE.ID-HASH.ID-HASH." */
+#define DT_WEB_LIVE_LIST_MOST 200  /* runs */
+#define DT_WEB_LIVE_LATER     (-2) /* version of a follower that gets more news after a pause */
+/* Reads a list once for all its followers, and again only after a pause of 20 times the reading time. */
+dt_status dt_web_live_list_read(dt_web_news *news, dt_web_live *live, dt_store *store,
+                                const dt_run_search *search, dt_error *err);
+dt_status dt_web_live_list_now(dt_strbuf *out, dt_web_live *live, dt_store *store, const char *key,
+                               const dt_run_search *search, dt_error *err);
+void dt_web_list_release(dt_web_list *list);
+void dt_web_news_release(dt_web_news *news);
+
+/* live_cursor: encodes what a follower of a run has received, as text that the client sends back.
+ *
+ *   STORE.ATTEMPT.EVENT.LOG[.STEP:SERIES+SERIES-SERIES]...     740:17-22+25 all of these are at step 740
+ *
+ * STORE identifies the store file, since another file has other numbers. The cursor is self-contained, so that it
+ * survives a restart of the server. Clients must treat it as opaque.
+ */
+
+typedef struct dt_web_cursor {
+    uint64_t store;
+    dt_since since;
+    int64_t log_bytes; /* received of the log of the followed rank */
+} dt_web_cursor;
+
+#define DT_WEB_CURSOR_BYTES_MOST ((size_t)24 << 10) /* a longer cursor is refused */
+
+/* Returns STORE of the file at a path. */
+uint64_t dt_web_cursor_store(const char *path);
+void dt_web_cursor_add(dt_strbuf *out, const dt_web_cursor *cursor);
+/* Parses untrusted text into the arena; false if it is not a cursor. */
+bool dt_web_cursor_read(dt_web_cursor *out, const char *text, dt_arena *arena);
 
 /* request: defines the request that a route's function gets, and the reply that it fills.
  *
@@ -37,7 +199,7 @@ typedef struct dt_web_request {
     int64_t now_ms;
     struct MHD_Connection *connection; /* NULL: a request of this program itself (report.h) */
     const char *const *arguments;      /* of such a request: a name, its value, ..., NULL */
-    struct dt_web_live *live;          /* live.h; NULL in such a request */
+    struct dt_web_live *live;          /* web_int.h; NULL in such a request */
     struct dt_web_commands *commands;  /* command.h; NULL in such a request */
 } dt_web_request;
 
@@ -196,5 +358,48 @@ dt_status dt_web_log_tail_open(dt_web_log_tail *out, const char *path, int64_t l
 dt_status dt_web_log_tail_next(dt_web_log_tail *tail, dt_strbuf *out, size_t bytes, bool *more,
                                dt_error *err);
 void dt_web_log_tail_close(dt_web_log_tail *tail);
+
+/* answer: turns a request into its answer, on the connection's own thread, and sends it.
+ *
+ *   request -> gate (method, Host, Origin), head (malformed) -> route (one table) -> access (token) -> page
+ *           -> web_int.h
+ */
+
+/* site: holds the state that the threads of a server share. */
+
+typedef struct dt_web_site {
+    const char *folder; /* of the store: runs/ID/ is in it */
+    const char *token;  /* required for all but public routes; NULL: not required */
+    dt_web_listener listener;
+    dt_web_stores stores;
+    dt_web_admission admission;
+    dt_web_live live;
+    dt_web_commands commands;
+} dt_web_site;
+
+/* respond: sends a reply: headers, and a body at once or in parts.
+ *
+ * Threads  the connection's own thread, which also frees the last part
+ */
+
+/* A body whose parts are made as the client reads them. */
+typedef struct dt_web_parts dt_web_parts;
+
+/* Queues the reply. Takes over what the reply owns, and the parts (NULL: none). */
+enum MHD_Result dt_web_respond(dt_web_site *site, struct MHD_Connection *connection,
+                               dt_web_reply *reply, dt_web_parts *parts);
+
+/* Returns the client of a connection; NULL if it has none. */
+dt_web_client *dt_web_client_of(struct MHD_Connection *connection);
+
+/* MHD's callback with the URI as it came, before MHD parses its arguments: returns the fault of the URI, which MHD
+ * passes on in *seen; NULL if the URI is accepted. */
+void *dt_web_uri_seen(void *context, const char *uri, struct MHD_Connection *connection);
+
+/* MHD's handler: called first with the headers, when the gate decides, then repeatedly until the body, if any, is
+ * complete. The client is the connection's socket context. */
+enum MHD_Result dt_web_answer(void *site, struct MHD_Connection *connection, const char *path,
+                              const char *method, const char *version, const char *body,
+                              size_t *body_bytes, void **seen);
 
 #endif

@@ -9,7 +9,7 @@
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/model/model.h"
-#include "engine/slice.h"
+#include "engine/tensor.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -21,7 +21,7 @@ int64_t dt_dataset_split_rows(const dt_recipe *recipe, int64_t count, bool has_v
     return has_validation ? count : (int64_t)((double)count * (1.0 - recipe->data.split));
 }
 
-/* Open a dataset of rows, except finding its files (dataset.c). */
+/* Open a dataset of rows, except finding its files. */
 static dt_status dataset_open_rows(dt_dataset *dataset, const dt_data_files *train,
                                    const dt_data_files *validation, const dt_recipe *recipe,
                                    dt_error *err)
@@ -130,7 +130,7 @@ out:
     return st;
 }
 
-/* Open a dataset of sentence pairs, except finding its files (dataset.c). */
+/* Open a dataset of sentence pairs, except finding its files. */
 static dt_status dataset_open_pairs(dt_dataset *dataset, const dt_data_files *train,
                                     const dt_data_files *validation, const dt_recipe *recipe,
                                     const dt_tokenizer *fixed, dt_error *err)

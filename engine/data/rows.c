@@ -8,11 +8,6 @@
 #include "engine/data/files.h"
 #include "engine/data/npy.h"
 
-/* DT_ERR_RECIPE if `columns` is not rows_columns. The caller prefixes the position. */
-
-/* Append the rows of a file. */
-/* Whether the file is .npy, by its first bytes or its name; and the number of rows of such a file. */
-
 /* --- the rows in memory */
 
 void dt_rows_init(dt_rows *out, const dt_recipe *recipe)
@@ -43,6 +38,7 @@ static int64_t rows_columns(const dt_rows *rows)
     return rows->inputs + target_columns(rows);
 }
 
+/* DT_ERR_RECIPE if `columns` is not rows_columns. The caller prefixes the position. */
 static dt_status rows_check_columns(const dt_rows *rows, int64_t columns, dt_error *err)
 {
     int64_t expected = rows_columns(rows);
@@ -126,12 +122,12 @@ static dt_status rows_put(dt_rows *rows, int64_t column, double value, const cha
 
 /* --- files */
 
+/* Append the rows of a file. */
 static dt_status rows_read_csv(dt_rows *rows, const char *path, const dt_mapping *file,
                                dt_error *err);
-
 static dt_status rows_read_npy(dt_rows *rows, const char *path, const dt_mapping *file,
                                dt_error *err);
-
+/* Whether the file is .npy, by its first bytes or its name. */
 static bool rows_is_npy(const char *path, const dt_mapping *file);
 
 static dt_status read_file(dt_rows *rows, const char *path, dt_error *err)

@@ -147,7 +147,7 @@ out:
     return st;
 }
 
-/* Update the matrices, with this step's factors (shard_step.c). */
+/* Update the matrices, with this step's factors. */
 static dt_status shard_step_matrices(dt_shard *shard, dt_error *err)
 {
     const dt_optimizer_factors *factors =

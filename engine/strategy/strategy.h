@@ -16,7 +16,7 @@
 #include "engine/device/queue.h"
 #include "engine/model/model.h"
 #include "engine/optim/optimizer.h"
-#include "engine/slice.h"
+#include "engine/tensor.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -268,7 +268,7 @@ out:
     return st;
 }
 
-/* export.c: write config.json, generation_config.json and the tokenizer's files. */
+/* Write config.json, generation_config.json and the tokenizer's files. */
 static dt_status weights_export_files(dt_weights_exporter *e, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -470,7 +470,7 @@ static dt_status write_index(dt_weights_exporter *e, const tensor *all, dt_error
     return st;
 }
 
-/* export.c: write the files of tensors, and their index if there are several. */
+/* Write the files of tensors, and their index if there are several. */
 static dt_status weights_export_tensors(dt_weights_exporter *e, dt_error *err)
 {
     tensor *all = dt_arena_alloc_array(&e->arena, (size_t)e->model->param_count, sizeof(*all));
@@ -566,7 +566,7 @@ out:
     return st;
 }
 
-/* export.c: create a file in the folder; the caller owns fd until weights_export_close. */
+/* Create a file in the folder; the caller owns fd until weights_export_close. */
 static dt_status weights_export_open(int *fd, dt_weights_exporter *e, const char *name,
                                      dt_error *err)
 {

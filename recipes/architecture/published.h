@@ -66,7 +66,7 @@ typedef struct dt_published {
         *embedding; /* their names: a tied model may also contain the head, with equal values */
 } dt_published;
 
-/* Families of files without config.json (recipes/architecture/published.h), without keys. */
+/* Families of files without config.json, without keys. */
 extern const dt_published dt_published_llmc, dt_published_llama2c;
 
 /* Fields of any config.json that do not change the computation. Ends with NULL. */

@@ -7,7 +7,7 @@
  * What one row cannot express (a default that depends on other fields, a rule across fields) goes into
  * derive.c or rules.c.
  *
- * Recipes outlive the build that wrote them (fields.h). The default of a new field keeps the meaning
+ * Recipes outlive the build that wrote them. The default of a new field keeps the meaning
  * of the recipes written before it, and their hash. A default or meaning that changes needs a new
  * DT_RECIPE_VERSION.
  */
@@ -84,14 +84,14 @@ extern const size_t dt_fields_count;
 void dt_recipe_init(dt_recipe *recipe);
 
 /* Returns the resolved recipe, {"recipe": 1, ...}, with all fields as nested objects in table order; of a command
- * only the fields that it can set (fields.h). New reference. */
+ * only the fields that it can set. New reference. */
 json_t *dt_recipe_to_json(const dt_recipe *recipe);
 /* The same with only the fields that have an effect on the recipe's task, as the history keeps it. */
 json_t *dt_recipe_of_task_to_json(const dt_recipe *recipe);
 
 /* Reads what these two wrote. A missing field gets its default. DT_ERR_CORRUPT: a required field of
  * the task is missing, an unknown key, a wrong type or range. DT_ERR_UNSUPPORTED: another
- * version (fields.h), or an unknown choice. */
+ * version, or an unknown choice. */
 dt_status dt_recipe_from_json(dt_recipe *out, const json_t *json, dt_arena *arena, dt_error *err);
 
 /* Returns the fields that differ, as [{"key": "optimizer.lr", "old": 0.0003, "new": 0.001}, ...]; URLs that may

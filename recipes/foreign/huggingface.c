@@ -15,8 +15,6 @@
 #define DT_HUGGINGFACE_ROPE     "rope_scaling"    /* as in the families' tables */
 #define DT_HUGGINGFACE_ROPE_NEW "rope_parameters" /* since version 5 of transformers */
 
-/* Returns "map" for "map.key", and "key" for "key". room: DT_HUGGINGFACE_NAME_SIZE. */
-
 /* --- reading */
 
 typedef struct reading {
@@ -58,6 +56,7 @@ static const dt_published_key *find_key(const dt_published_key *keys, const char
     return NULL;
 }
 
+/* Returns "map" for "map.key", and "key" for "key". room: DT_HUGGINGFACE_NAME_SIZE. */
 static const char *huggingface_map_of(char *room, const char *key)
 {
     snprintf(room, DT_HUGGINGFACE_NAME_SIZE, "%.*s", (int)strcspn(key, "."), key);

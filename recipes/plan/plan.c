@@ -5,11 +5,10 @@
 
 #include "recipes/fields/fields.h"
 #include "recipes/fields/nodes.h"
-#include "recipes/plan/plan_int.h"
 
 /* --- ranks on nodes */
 
-/* plan.c. Returns whether each node has one rank with all of its devices: dp, and a command with processes: node. */
+/* Returns whether each node has one rank with all of its devices: dp, and a command with processes: node. */
 static bool plan_has_one_rank(const dt_recipe *recipe)
 {
     return recipe->task == DT_TASK_COMMAND ? dt_recipe_processes(recipe) == DT_PROCESSES_NODE

@@ -1,13 +1,14 @@
 /* plan_json: writes a plan as JSON, and reads and checks a plan that may be damaged. */
+#include "recipes/plan/plan.h"
+
 #include <stdint.h>
 #include <string.h>
 
 #include "recipes/fields/fields.h"
-#include "recipes/plan/plan_int.h"
 
 /* --- single keys */
 
-/* plan_json.c. DT_ERR_CORRUPT: the object has a key that is not in the NULL-terminated list. `map`: "" or "ranks". */
+/* DT_ERR_CORRUPT: the object has a key that is not in the NULL-terminated list. `map`: "" or "ranks". */
 static dt_status plan_check_keys(const json_t *object, const char *const *known, const char *map,
                                  dt_error *err)
 {
@@ -85,7 +86,7 @@ out:
 #define WEIGHT_MAX ((int64_t)1 << 42) /* the sum over all parts fits into an int64_t */
 #define WHERE      "plan: task"
 
-/* plan_json.c. New reference. */
+/* New reference. */
 static json_t *plan_task_to_json(const dt_plan_task *task)
 {
     json_t *arguments = json_array(), *done = json_array(), *parts = json_array();

@@ -52,7 +52,7 @@ void dt_rule_broken_item(const dt_rule_case *c, const char *path, int64_t index,
 void dt_rule_fault(const dt_rule_case *c, dt_status st);
 
 /* Conditions, by subject: rules_run.c, rules_model.c, rules_data.c, rules_effect.c,
- * rules_command.c, rules_command.c, rules_model.c. */
+ * rules_command.c. */
 void dt_rule_name(const dt_rule_case *c);
 void dt_rule_nodes(const dt_rule_case *c);
 void dt_rule_nodes_min(const dt_rule_case *c);

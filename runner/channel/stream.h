@@ -81,7 +81,7 @@ void dt_stream_pause(dt_stream *stream, bool pause);
  * process comes before its death. */
 void dt_stream_drain(dt_stream *stream, size_t max_bytes);
 
-/* Reads the lines for display (stream.h). */
+/* Reads the lines for display. */
 void dt_stream_display(dt_stream *stream, int64_t show_ms);
 /* Delivers an incomplete line that is due; returns whether one is left, to be shown later. */
 bool dt_stream_show(dt_stream *stream);

@@ -5,7 +5,6 @@
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
 #include "runner/supervisor/folder/resume_point.h"
-#include "runner/term/table.h"
 #include "runner/term/term.h"
 #include "runner/view/runs/runs.h"
 

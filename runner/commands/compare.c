@@ -4,9 +4,8 @@
 
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
-#include "runner/term/plot.h"
-#include "runner/view/compare/comparison.h"
-#include "runner/view/runs/run_list.h"
+#include "runner/term/term.h"
+#include "runner/view/compare/compare.h"
 #include "runner/view/runs/runs.h"
 
 enum { RUNS_MOST = 100, CHART_COLUMNS = 100 };

@@ -11,7 +11,6 @@
 #include "runner/launch/nodes.h"
 #include "runner/launch/task.h"
 #include "runner/stop/stop.h"
-#include "runner/term/table.h"
 #include "runner/term/term.h"
 
 /* Probes this machine alone, without the needs of a recipe. */

@@ -5,7 +5,6 @@
 #include "runner/cli/report.h"
 #include "runner/export/export.h"
 #include "runner/launch/existing_run.h"
-#include "runner/view/runs/run_list.h"
 #include "runner/view/runs/runs.h"
 
 typedef struct wish {

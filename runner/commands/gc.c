@@ -9,9 +9,7 @@
 #include "runner/cli/report.h"
 #include "runner/gc/gc.h"
 #include "runner/term/term.h"
-#include "runner/view/runs/run_list.h"
 #include "runner/view/runs/runs.h"
-#include "runner/view/runs/summary.h"
 
 enum { SHOWN_MOST = 50 }; /* items of a kind in the list */
 

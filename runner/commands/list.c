@@ -5,7 +5,6 @@
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
 #include "runner/supervisor/rebuild/rebuild.h"
-#include "runner/view/runs/run_list.h"
 #include "runner/view/runs/runs.h"
 
 static const char *const states[] = {"queued",   "preparing", "starting", "running", "stopping",

@@ -7,7 +7,6 @@
 #include "runner/cli/report.h"
 #include "runner/term/term.h"
 #include "runner/view/follow/follow.h"
-#include "runner/view/follow/log_tail.h"
 #include "runner/view/runs/runs.h"
 
 /* Printing lines of log_tail: as text with a separator between attempts, as JSON lines, or as one object. */

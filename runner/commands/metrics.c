@@ -7,7 +7,7 @@
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
 #include "runner/term/term.h"
-#include "runner/view/compare/curve.h"
+#include "runner/view/compare/compare.h"
 #include "runner/view/runs/runs.h"
 
 static const char *const formats[] = {"csv", "jsonl", "wide", NULL};

@@ -6,7 +6,7 @@
 #include "runner/cli/report.h"
 #include "runner/launch/existing_run.h"
 #include "runner/launch/task.h"
-#include "runner/view/compare/bleu.h"
+#include "runner/view/compare/compare.h"
 #include "runner/view/follow/follow.h"
 #include "runner/view/runs/runs.h"
 

@@ -12,13 +12,10 @@
 #include "runner/supervisor/folder/resume_point.h"
 #include "runner/supervisor/folder/task_folder.h"
 #include "runner/supervisor/supervisor.h"
-#include "runner/term/plot.h"
-#include "runner/term/table.h"
 #include "runner/term/term.h"
-#include "runner/view/compare/curve.h"
+#include "runner/view/compare/compare.h"
 #include "runner/view/recipe/recipe_report.h"
 #include "runner/view/runs/runs.h"
-#include "runner/view/runs/summary.h"
 
 enum { SPARK_COLUMNS = 40, BESIDE_SPARK = 29 };
 

@@ -9,13 +9,10 @@
 #include "runner/supervisor/supervisor.h"
 #include "runner/sweep/sweep.h"
 #include "runner/term/screen.h"
-#include "runner/term/table.h"
 #include "runner/term/term.h"
 #include "runner/top/top.h"
 #include "runner/view/follow/follow.h"
-#include "runner/view/runs/progress.h"
 #include "runner/view/runs/runs.h"
-#include "runner/view/runs/summary.h"
 
 enum { BAR_COLUMNS = 40, BAR_LEAST = 8, BESIDE_BAR = 32, NUMBERS_COLUMNS = 64 };
 

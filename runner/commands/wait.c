@@ -6,7 +6,6 @@
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
 #include "runner/view/follow/follow.h"
-#include "runner/view/runs/run_list.h"
 #include "runner/view/runs/runs.h"
 
 #define LOOK_SECONDS \

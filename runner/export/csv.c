@@ -6,7 +6,7 @@
 #include "runner/cli/report.h"
 #include "runner/export/export.h"
 #include "runner/term/term.h"
-#include "runner/view/compare/curve.h"
+#include "runner/view/compare/compare.h"
 
 typedef struct csv {
     dt_output output;

@@ -29,8 +29,6 @@ typedef struct dt_init_draft {
     dt_preflight flight;
 } dt_init_draft;
 
-/* Writes the recipe without its head: the comments of the head are known after it was checked. */
-
 /* Writing the draft with comments. */
 
 enum { LINE = 100 };
@@ -165,6 +163,7 @@ static void add_place(dt_strbuf *out, const dt_init_draft *d)
         dt_strbuf_add_str(out, "ranks: 1                # 2 or more train with ddp\n");
 }
 
+/* Writes the recipe without its head: the comments of the head are known after it was checked. */
 static void init_add_recipe(dt_strbuf *out, const dt_init_draft *d)
 {
     add_data(out, d);

@@ -8,7 +8,6 @@
 #include "recipes/fields/fields.h"
 #include "runner/cli/report.h"
 #include "runner/launch/fit.h"
-#include "runner/term/table.h"
 #include "runner/term/term.h"
 
 /* Predictions (fit.h). */

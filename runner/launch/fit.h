@@ -12,7 +12,7 @@
 #include "runner/cli/command.h"
 #include "runner/launch/preflight.h"
 #include "runner/predict/predict.h"
-#include "runner/term/table.h"
+#include "runner/term/term.h"
 
 typedef struct dt_fit {
     const dt_preflight *flight;

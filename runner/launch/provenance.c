@@ -14,7 +14,7 @@
 #include "engine/data/fingerprint.h"
 #include "recipes/fields/fields.h"
 #include "runner/launch/preflight.h"
-#include "runner/term/table.h"
+#include "runner/term/term.h"
 #include "runner/transport/transport.h"
 
 enum { DATA_MOST = 200, COMMAND_BYTES = 65536 };

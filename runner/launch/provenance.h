@@ -18,7 +18,6 @@
 #include "base/json.h"
 #include "recipes/plan/plan.h"
 #include "recipes/read/reader.h"
-#include "runner/term/table.h"
 #include "runner/term/term.h"
 #include "store/store.h"
 

@@ -94,8 +94,8 @@ typedef struct dt_node_layout {
     const char *folder;      /* of this run, attempt and node: the agent's DIR, mode 0700 */
     const char *checkpoints; /* of the run and all its attempts, on that node */
     const char *address;     /* of the interface that ranks use; "127.0.0.1" for one node */
-    const char *
-        other_address; /* of the other family, for nodes that share only that one (node_setup.h); NULL: none */
+    const char
+        *other_address; /* of the other family, for nodes that share only that one; NULL: none */
     bool checkpoints_shared; /* `checkpoints` is the launch machine's folder (tested) */
     const char *workdir; /* folder of the command, if it was sent to the node; NULL: the recipe's */
     const char *

@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
-#include "runner/term/table.h"
 #include "runner/term/term.h"
 #include "runner/view/runs/runs.h"
 

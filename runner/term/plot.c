@@ -1,9 +1,7 @@
-#include "runner/term/plot.h"
+#include "runner/term/term.h"
 
 #include <math.h>
 #include <stdio.h>
-
-#include "runner/term/term.h"
 
 enum { LABEL_COLUMNS = 11, DOTS_WIDE = 2, DOTS_HIGH = 4, MARKS = 26 };
 

@@ -1,4 +1,4 @@
-#include "runner/term/table.h"
+#include "runner/term/term.h"
 
 #include <stdarg.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* term: detects what the terminal of a descriptor can show, formats text and numbers for it, and draws
- * progress bars.
+/* term: detects what a terminal can show, formats text, numbers and durations, and draws bars, tables and
+ * curves.
  *
  * Colour     on a terminal, unless NO_COLOR is set (to anything but "") or TERM is dumb
  * Unicode    if the locale is UTF-8; else only ASCII is drawn
@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/memory.h"
 #include "base/strbuf.h"
 
 #ifdef __cplusplus
@@ -105,6 +106,67 @@ char *dt_format_exact(char *out, size_t size, double value);
 
 /* Adds a bar of exactly `columns` columns. `share` is clamped to 0..1; NaN counts as 0. */
 void dt_bar_add(dt_strbuf *out, const dt_term *term, dt_style style, double share, size_t columns);
+
+/* table: writes aligned columns.
+ *
+ * Ownership  cells are copied into the arena of the table
+ */
+
+typedef struct dt_table_column {
+    const char *title; /* NULL in all columns: no title line */
+    bool right;        /* numbers: aligned at the right edge */
+} dt_table_column;
+
+typedef struct dt_table_row dt_table_row;
+
+typedef struct dt_table {
+    dt_arena *arena;
+    const dt_table_column *columns;
+    size_t columns_count, next; /* next: the column of the next cell */
+    const int *spare; /* of each column: on a narrow terminal the highest is left out first; 0:
+                         never; NULL: all columns stay */
+    bool clipped;     /* one line a row: cells are clipped instead of wrapped, for screens */
+    dt_table_row *first, *last;
+} dt_table;
+
+void dt_table_init(dt_table *table, const dt_table_column *columns, size_t columns_count,
+                   dt_arena *arena);
+/* Adds a cell, from left to right; after the last column a new row starts. */
+void dt_table_add(dt_table *table, dt_style style, const char *fmt, ...) DT_PRINTF(3, 4);
+/* The same for a text that people copy, such as a command. Only the terminal breaks it; so are cells that begin as a path
+ * does. */
+void dt_table_add_whole(dt_table *table, dt_style style, const char *fmt, ...) DT_PRINTF(3, 4);
+/* Writes the table with two spaces between columns, `indent` before the first and none at line
+ * ends. If it is wider than the terminal, cells of text are wrapped, then spare columns are left out, then cells are
+ * wrapped further. Files and pipes get everything, one line a row. */
+void dt_table_write(dt_strbuf *out, const dt_table *table, const dt_term *term, int indent);
+
+/* plot: draws curves in a few lines of text.
+ *
+ *    2.51 |⡇                        Braille dots in colours; letters if the terminal has
+ *         |⠱⡀                       no Unicode, or several curves and no colour
+ *    1.02 |  ⠉⠒⠤⠤⣀⣀
+ *         +------------------------
+ *          0                   2,000
+ */
+
+typedef struct dt_plot {
+    const double *const *curves; /* each of `buckets` values from left to right; NaN: none */
+    size_t curves_count, buckets;
+    int64_t first_step, last_step; /* labels of the axis */
+    int columns, rows;             /* of the plot with its labels */
+} dt_plot;
+
+/* Returns the style of curve `which` for a legend; *mark is its letter or line. */
+dt_style dt_plot_style(const char **mark, const dt_term *term, size_t which, size_t curves_count);
+/* Number of buckets that can be distinguished in `columns` columns. */
+size_t dt_plot_buckets(int columns);
+/* Adds the plot, or nothing if no curve has a value. Ends with a line feed. */
+void dt_plot_add(dt_strbuf *out, const dt_term *term, const dt_plot *plot, dt_arena *arena);
+
+/* Adds one line of blocks, ▁ for the lowest value to █ for the highest; nothing without Unicode. A bucket without a value
+ * gets one between its neighbours, and none at the ends. */
+void dt_plot_spark(dt_strbuf *out, const dt_term *term, const double *values, size_t count);
 
 #ifdef __cplusplus
 }

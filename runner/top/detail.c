@@ -3,9 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "runner/term/plot.h"
 #include "runner/term/term.h"
-#include "runner/view/follow/log_tail.h"
+#include "runner/view/follow/follow.h"
 #include "runner/view/runs/runs.h"
 
 enum { BAR_COLUMNS = 20, HEAD_ROWS = 5, PLOT_LEAST = 5, LOG_LEAST = 3 };

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runner/term/table.h"
 #include "runner/term/term.h"
 #include "runner/view/runs/runs.h"
 

@@ -8,9 +8,9 @@
 
 #include "runner/cli/command.h"
 #include "runner/term/term.h"
-#include "runner/view/compare/curve.h"
-#include "runner/view/follow/log_tail.h"
-#include "runner/view/runs/progress.h"
+#include "runner/view/compare/compare.h"
+#include "runner/view/follow/follow.h"
+#include "runner/view/runs/runs.h"
 #include "store/store.h"
 
 /* rows: reads and draws the table of runs, one line each.

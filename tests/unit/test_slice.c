@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-#include "engine/slice.h"
+#include "engine/tensor.h"
 
 #define ROUNDS    20000
 #define MOST_SIDE 6

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "runner/term/plot.h"
+#include "runner/term/term.h"
 
 static const dt_term plain = {.fd = -1, .columns = 80};
 static const dt_term dots = {.fd = -1, .columns = 80, .unicode = true};

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "runner/term/table.h"
+#include "runner/term/term.h"
 
 static const dt_term plain = {.fd = -1, .columns = 80};
 static const dt_term coloured = {.fd = -1, .seen = true, .colour = true, .columns = 80};

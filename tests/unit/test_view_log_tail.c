@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "runner/supervisor/session/session_int.h"
-#include "runner/view/follow/log_tail.h"
+#include "runner/view/follow/follow.h"
 
 static test_store *t;
 static dt_run run;

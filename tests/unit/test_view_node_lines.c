@@ -6,7 +6,7 @@
 
 #include "base/metric_kinds.h"
 #include "runner/supervisor/supervisor.h"
-#include "runner/view/runs/progress.h"
+#include "runner/view/runs/runs.h"
 
 static const dt_term narrow = {.fd = -1, .seen = true, .columns = 44};
 

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "web/listen.h"
-#include "web/stores.h"
+#include "web/web_int.h"
 #include "web_support.h"
 
 #define NOW 1000.0

@@ -17,7 +17,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "web/live.h"
+#include "web/web_int.h"
 #include "web_support.h"
 
 /* --- a client that follows */

@@ -127,7 +127,7 @@ static void add_driver_files(json_t *devices)
     dt_strbuf_release(&text);
 }
 
-/* probe.c: returns an array of {name, memory_bytes, free_bytes}, or of {name} if nvidia-smi fails, and the driver's
+/* Returns an array of {name, memory_bytes, free_bytes}, or of {name} if nvidia-smi fails, and the driver's
  * version or "". */
 static json_t *remote_helper_devices(char *driver, size_t size)
 {

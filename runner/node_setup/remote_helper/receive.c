@@ -5,7 +5,7 @@
  * line of JSON,
  *   {"files": [{"name": "bin/dtrun-engine", "bytes": 1, "mode": 493, "digest": "..."}, ...]}
  * followed by the contents of the files. A file with the key "bundle" is not in the stream: it is
- * linked from that bundle in the cache (receive.c). Files are written below
+ * linked from that bundle in the cache. Files are written below
  * CACHE/bundles/.new-XXXXXX, checked and synced; then the folder is renamed, so that bundles/HASH
  * is always complete. If two launches send the same bundle, the later one removes its own copy.
  */
@@ -304,7 +304,7 @@ static bool is_linked(const json_t *item)
     return json_object_get(item, "bundle") != NULL;
 }
 
-/* Keeps the header, which later bundles are compared with (receive.c). */
+/* Keeps the header, which later bundles are compared with. */
 static dt_status write_header(const json_t *header, const char *folder, dt_error *err)
 {
     dt_strbuf path, text;

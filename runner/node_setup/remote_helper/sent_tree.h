@@ -65,6 +65,4 @@ dt_status dt_sent_tree_remove(dt_sent_tree *tree, const dt_tree *spared, dt_erro
 dt_status dt_sent_tree_place(const char *path, const char *unfinished, const dt_tree_entry *entry,
                              const char *cache, bool move, dt_error *err);
 
-/* setup.c */
-
 #endif

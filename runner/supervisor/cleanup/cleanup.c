@@ -179,7 +179,6 @@ out:
     return st;
 }
 
-/* --- cleanup.c */
 static dt_status cleanup_list_folders(dt_cleanup *cleanup, dt_error *err)
 {
     json_t *names = json_object();

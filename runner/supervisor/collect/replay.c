@@ -32,8 +32,6 @@ typedef struct dt_journal_file {
     int64_t last; /* number of the last valid line, -1: none */
 } dt_journal_file;
 
-/* Returns the next valid line, which is valid until the next call; *line is NULL at the end. */
-
 #define READ_BYTES ((size_t)256 << 10)
 
 /* DT_ERR_NOT_FOUND, DT_ERR_IO. */
@@ -86,6 +84,7 @@ static dt_status fill(dt_journal_file *file, bool *more, dt_error *err)
     return DT_OK;
 }
 
+/* Returns the next valid line, which is valid until the next call; *line is NULL at the end. */
 static dt_status journal_file_next(dt_journal_file *file, const char **line, size_t *length,
                                    dt_error *err)
 {

@@ -1,7 +1,7 @@
 /* run_rows: writes a run's rows into the store, on a thread of its own (store_writer.c), and the output of
  * its ranks into logs.
  *
- * Each row is added to the open batch, which commit ends (run_rows.h). Before there is a writer (while the
+ * Each row is added to the open batch, which commit ends. Before there is a writer (while the
  * session is loaded) a row is written at once, in a transaction that begin opens.
  *
  * Adding a kind of row: a member of the union, and a case in keep_texts and in write_row (run_rows.c).

@@ -1,7 +1,7 @@
 /* run_folder: the folder of a run on the launch machine: paths, owner, secret, the user's labels, the mark
  * of a requested stop, and the removal of a run for good (remove.c).
  *
- *   recipe.yaml, labels.json (run_folder.h), environment (launch_env.h), secret, logs/, checkpoints/,
+ *   recipe.yaml, labels.json, environment (launch_env.h), secret, logs/, checkpoints/,
  *   supervisor.{lock,log,starts}
  *   attempt-N/plan.json, history.json (attempt_record.h), node-K/place.json (attempt_record.h)
  */

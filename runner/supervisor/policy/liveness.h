@@ -98,7 +98,7 @@ dt_liveness_verdict dt_liveness_judge(const dt_liveness_facts *facts);
  * it is tried again for an hour, unless the run may continue without it.
  *
  *   why a node was lost                            ranks may be there   another attempt
- *   silent (liveness.h), refuses (below)           if any started       without it, or waits for it
+ *   silent, refuses (below)           if any started       without it, or waits for it
  *   preempted: its job was taken back or ended     no                   no: it never comes back
  *   rebooted since its ranks were started          no                   as in the first line
  *   cannot be prepared, though it never was        no                   no

@@ -39,7 +39,6 @@ dt_status dt_rebuild_run(bool *rebuilt, dt_store *store, const char *run, dt_err
 dt_status dt_run_amend_end(dt_store *store, const char *run, dt_arena *arena, dt_error *err);
 
 /* restore_runs: restores runs that the run store lacks, or knows an older state of, before a command uses it
- * (rebuild.h).
  *
  * A run that a supervisor follows is left to that supervisor, which has the store open as it was. Problems are
  * logged, and change nothing.
@@ -74,8 +73,8 @@ dt_status dt_fill_run(int64_t *filled, dt_store *store, const char *run, bool of
 /* repair: rebuilds a damaged history from everything that is left.
  *
  *   1 copy what can be read of the damaged file into a new one            (store/salvage.c)
- *   2 restore missing runs from their folders                             (rebuild.h)
- *   3 add rows of unreadable pages from the journals                      (rebuild.h)
+ *   2 restore missing runs from their folders
+ *   3 add rows of unreadable pages from the journals
  *   4 check the new file, and put it in place of the damaged one, which is kept under another name
  *
  * Until step 4 the damaged file stays in place: a process that dies before it has changed nothing. If the

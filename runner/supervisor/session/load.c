@@ -48,7 +48,6 @@ out:
     return st;
 }
 
-/* --- load.c */
 static dt_status recall_rows(dt_session *session, dt_error *err)
 {
     dt_node *rows;

@@ -31,7 +31,6 @@ static json_t *values_of(dt_session *session, const char *name)
     return values;
 }
 
-/* --- nodes.c */
 static void rendezvous_offer(dt_session *session, const dt_message *message)
 {
     const char *name = dt_message_string(message, "name");

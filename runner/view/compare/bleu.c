@@ -1,4 +1,4 @@
-#include "runner/view/compare/bleu.h"
+#include "runner/view/compare/compare.h"
 
 #include <string.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 /* comparison: compares the recipes and the metrics of runs, and prints the comparison as text or JSON. */
-#include "runner/view/compare/comparison.h"
+#include "runner/view/compare/compare.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -7,10 +7,7 @@
 
 #include "base/metric_kinds.h"
 #include "runner/cli/report.h"
-#include "runner/term/plot.h"
-#include "runner/term/table.h"
 #include "runner/term/term.h"
-#include "runner/view/runs/run_value.h"
 #include "runner/view/runs/runs.h"
 #include "store/activity.h"
 

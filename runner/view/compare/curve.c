@@ -1,12 +1,11 @@
 /* curve: reads one metric of one run in buckets, and writes the points of runs as CSV with one line a step. */
-#include "runner/view/compare/curve.h"
+#include "runner/view/compare/compare.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/display.h"
 #include "base/metric_kinds.h"
-#include "runner/term/plot.h"
 #include "runner/term/term.h"
 
 typedef struct reading {

@@ -16,10 +16,7 @@
 #include "runner/supervisor/folder/task_folder.h"
 #include "runner/supervisor/supervisor.h"
 #include "runner/times.h"
-#include "runner/view/follow/log_tail.h"
-#include "runner/view/follow/view.h"
 #include "runner/view/runs/runs.h"
-#include "runner/view/runs/summary.h"
 
 dt_status dt_upkeep_look(const char **news, dt_upkeep *upkeep, const dt_run *run, dt_error *err)
 {

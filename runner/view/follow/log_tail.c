@@ -1,4 +1,4 @@
-#include "runner/view/follow/log_tail.h"
+#include "runner/view/follow/follow.h"
 
 #include <errno.h>
 #include <fcntl.h>

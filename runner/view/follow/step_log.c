@@ -7,10 +7,8 @@
 #include "base/json.h"
 #include "base/strbuf.h"
 #include "runner/term/term.h"
-#include "runner/view/follow/log_tail.h"
-#include "runner/view/runs/progress.h"
+#include "runner/view/follow/follow.h"
 #include "runner/view/runs/runs.h"
-#include "runner/view/runs/summary.h"
 
 /* The state of a dt_step_log_read. */
 
@@ -27,11 +25,6 @@ static inline bool dt_step_log_is_evaluation(const char *metric)
 {
     return strcmp(metric, DT_VALID_LOSS) == 0 || strcmp(metric, DT_VALID_BLEU) == 0;
 }
-
-/* --- step_log.c */
-/* Adds "step 740/2000". */
-
-/* --- step_log.c: evaluations, checkpoints and failures */
 
 /* Lines of the log, as text or JSON objects. */
 
@@ -86,6 +79,7 @@ static dt_status step_log_add_json(dt_step_reading *r, int64_t time_ms, json_t *
     return DT_OK;
 }
 
+/* Adds "step 740/2000". */
 static void step_log_add_place(dt_strbuf *text, const dt_step_reading *r, int64_t step)
 {
     dt_strbuf_add_fmt(text, r->run->steps_total > 0 ? "step %lld/%lld" : "step %lld",
@@ -232,7 +226,6 @@ out:
     return st;
 }
 
-/* --- step_log.c: every logged step after r->log->step */
 static dt_status step_log_read_steps(dt_step_reading *r, const dt_store_curves *curves,
                                      dt_error *err)
 {

@@ -1,6 +1,6 @@
 /* view: draws a followed run: a block that is redrawn in a terminal, plain lines, or the lines of
- * log_tail.h. */
-#include "runner/view/follow/view.h"
+ * follow.h. */
+#include "runner/view/follow/follow.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -12,7 +12,6 @@
 #include "runner/cli/report.h"
 #include "runner/term/screen.h"
 #include "runner/term/term.h"
-#include "runner/view/follow/log_tail.h"
 #include "runner/view/runs/runs.h"
 
 /* view_live: draws four lines at the bottom of the terminal, one more for each node if there are several or one
@@ -258,9 +257,9 @@ static void add_step(lines_view *lines, const dt_frame *frame)
     lines->printed_seconds = frame->now_seconds;
     if (strcmp(frame->timing.curve, DT_CURVE_LOSS) == 0) {
         add_place(lines, "step", newest->step, run);
-        dt_term_add(&lines->text, &lines->term, DT_STYLE_PLAIN, "  loss %s",
-                    dt_format_loss(loss, sizeof(loss),
-                                   isnan(newest->value) ? INFINITY : newest->value));
+        dt_term_add(
+            &lines->text, &lines->term, DT_STYLE_PLAIN, "  loss %s",
+            dt_format_loss(loss, sizeof(loss), isnan(newest->value) ? INFINITY : newest->value));
         if (!dt_runs_is_command(run) || !isnan(frame->timing.tokens_per_second))
             dt_term_add(&lines->text, &lines->term, DT_STYLE_PLAIN, "  %s %s",
                         dt_format_count(speed, sizeof(speed), frame->timing.tokens_per_second),
@@ -332,7 +331,7 @@ dt_view *dt_view_lines_new(const dt_term *term)
     return &lines->view;
 }
 
-/* view_steps: prints the lines of log_tail.h on stdout, for --log-steps. */
+/* view_steps: prints the lines of follow.h on stdout, for --log-steps. */
 
 typedef struct steps_view {
     dt_view view;

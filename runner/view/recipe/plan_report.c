@@ -5,7 +5,6 @@
 #include "recipes/architecture/architecture.h"
 #include "recipes/cost/matrices.h"
 #include "runner/cli/report.h"
-#include "runner/term/table.h"
 #include "runner/term/term.h"
 
 static const char *const kind_names[DT_TRAFFIC_KINDS] = {

@@ -7,7 +7,7 @@
 
 #include "base/version.h"
 #include "recipes/rules/rules.h"
-#include "runner/term/table.h"
+#include "runner/term/term.h"
 
 /* Origins of values. */
 

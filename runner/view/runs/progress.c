@@ -1,6 +1,6 @@
 /* progress: computes elapsed and remaining time and speed of a run, reads its evaluations, and prints its
  * nodes. */
-#include "runner/view/runs/progress.h"
+#include "runner/view/runs/runs.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* run_list: filters, selects and sorts runs, and prints them as a table. */
-#include "runner/view/runs/run_list.h"
+#include "runner/view/runs/runs.h"
 
 #include <errno.h>
 #include <fnmatch.h>
@@ -12,8 +12,6 @@
 #include "recipes/fields/fields.h"
 #include "runner/cli/tags.h"
 #include "runner/term/term.h"
-#include "runner/view/runs/run_value.h"
-#include "runner/view/runs/runs.h"
 
 static const struct {
     const char *text;

@@ -1,5 +1,5 @@
 /* run_value: finds the value of a key for a run, and the keys in which the recipes of runs differ. */
-#include "runner/view/runs/run_value.h"
+#include "runner/view/runs/runs.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -11,7 +11,6 @@
 #include "runner/supervisor/rebuild/rebuild.h"
 #include "runner/supervisor/supervisor.h"
 #include "runner/term/term.h"
-#include "runner/view/runs/progress.h"
 #include "store/activity.h"
 
 /* Whether the run was stopped while its end could not be written to the history. */

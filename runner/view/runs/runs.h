@@ -1,15 +1,96 @@
-/* runs: opens the run of a command, and converts runs to JSON and text.
+/* runs: what is shown of runs: their rows as text and JSON, lists with filters and columns, the value of a
+ * key, how far a run is, and how it ended.
  *
  * Ownership  strings live in the arena of the call
  */
-#ifndef DT_RUNNER_VIEW_RUNS_H
-#define DT_RUNNER_VIEW_RUNS_H
+#ifndef DT_RUNNER_VIEW_RUNS_RUNS_H
+#define DT_RUNNER_VIEW_RUNS_RUNS_H
+
+#include <stdbool.h>
+#include <stddef.h>
 
 #include "base/json.h"
+#include "base/strbuf.h"
 #include "runner/cli/command.h"
 #include "runner/term/term.h"
-#include "runner/view/runs/progress.h"
+#include "store/activity.h"
 #include "store/store.h"
+
+/* progress: reads how far a run is: elapsed and remaining time, speed, evaluations, and the state of its
+ * nodes. */
+
+/* timing: computes the elapsed time, the time left and the speed of a run from the store.
+ *
+ * Formula    left = steps left / (steps per second over the last tenth of the run, at least 100
+ *            steps), minus the time since the newest point. Pauses for evaluations and
+ *            checkpoints that fall into the window count, as they will come again. Once the next
+ *            point is overdue, the time left stays constant.
+ * Unknown    speed and time left are NaN while no step can come, for example while a node does not respond
+ * Units      seconds; NaN if unknown
+ */
+
+typedef struct dt_timing {
+    dt_activity activity;
+    double elapsed_seconds; /* of all attempts, without the time between them */
+    double eta_seconds;
+    double tokens_per_second; /* mean of an ended run; of the newest steps of an active one */
+    const char *curve;        /* the curve of progress (store/activity.h) */
+    double lines_per_second;  /* of an active run that processes lines, else NaN */
+} dt_timing;
+
+dt_status dt_timing_read(dt_timing *out, dt_store *store, const dt_run *run, int64_t now_ms,
+                         dt_arena *arena, dt_error *err);
+
+/* evaluations: reads the evaluations of a run, with all metrics of one step together.
+ *
+ * Ownership  the array lives in the arena that is passed
+ */
+
+#define DT_VALID_LOSS "valid_loss"
+#define DT_VALID_BLEU "valid_bleu"
+
+typedef struct dt_evaluation {
+    int64_t attempt, step, time_ms;
+    double loss, bleu; /* bleu: NaN if not measured */
+} dt_evaluation;
+
+/* Reads the evaluations after *after_step, oldest first, and advances *after_step to the last one. */
+dt_status dt_evaluations_read(dt_evaluation **out, int64_t *count, int64_t *after_step,
+                              dt_store *store, const char *run, dt_arena *arena, dt_error *err);
+/* Adds "validation loss 1.9034  BLEU 21.30". */
+void dt_evaluation_add(dt_strbuf *out, const dt_evaluation *evaluation);
+
+/* node_lines: prints the nodes of a run, one line each, and the rank that the others wait for.
+ *
+ *   gpu-a  running        8 ranks training
+ *   gpu-b  running        8 ranks: 7 training, 1 failed
+ *   gpu-c  running        8 ranks training   slowest: rank 17; the others wait 41 ms a step
+ *   gpu-d  not reachable  8 ranks not responding
+ *          no route to host
+ *
+ * Ownership  strings live in the arena that is passed
+ */
+
+typedef struct dt_node_lines {
+    dt_node *nodes;
+    dt_rank *ranks;
+    int64_t nodes_count, ranks_count;
+    dt_activity activity;
+    int64_t slowest_rank;   /* -1: unknown, or the others wait less than 5 % of a step */
+    double slowest_seconds; /* time of a step that the others wait for it */
+} dt_node_lines;
+
+/* Reads the nodes of the newest attempt. */
+dt_status dt_node_lines_read(dt_node_lines *out, dt_store *store, const dt_run *run,
+                             const dt_activity *activity, dt_arena *arena, dt_error *err);
+/* What the rank does, as text (dt_activity_of_rank). */
+const char *dt_node_lines_rank(const dt_node_lines *lines, const dt_rank *rank);
+/* Adds "slowest: rank 17; ...", or nothing if it is unknown. */
+void dt_node_lines_add_slowest(dt_strbuf *out, const dt_term *term, const dt_node_lines *lines);
+/* Adds at most `most` nodes (0: all). If there are more, healthy nodes are only counted. A long state is
+ * wrapped below its node. */
+void dt_node_lines_add(dt_strbuf *out, const dt_term *term, const dt_node_lines *lines,
+                       int64_t most);
 
 /* Opens the store and finds the run. An active run without a supervisor gets a new one; a failure
  * of that is only printed, since reading needs none. The caller closes *store. */
@@ -61,5 +142,174 @@ const char *dt_runs_shown_state(const dt_run *run, const dt_activity *activity);
 dt_style dt_runs_run_style(const dt_run *run); /* bad for a run that has diverged */
 dt_style dt_runs_style(dt_run_state state);
 dt_style dt_runs_activity_style(const dt_run *run, const dt_activity *activity);
+
+/* run_value: finds the value of a key for a run, and the keys in which the recipes of runs differ.
+ *
+ *   state, name, step, loss, elapsed, tags, ...   properties of the run
+ *   optimizer.lr                                  a field of its resolved recipe
+ *   valid_loss, gradient_norm                     the last value of a metric
+ *   valid_loss.min, valid_loss.max                its lowest and highest value
+ *
+ * in this order. Ownership: texts live in the arena, or as long as the run.
+ */
+
+typedef struct dt_run_value {
+    bool there, is_number;
+    double number;
+    const char *text; /* also of numbers; "" if not there */
+} dt_run_value;
+
+/* A run, with its recipe once it was parsed. */
+typedef struct dt_run_entry {
+    const dt_run *run;
+    json_t *recipe; /* NULL: not read yet; null: cannot be read */
+} dt_run_entry;
+
+/* Whether the recipe has any field. False for an imported run, and for a recipe that cannot be read. */
+bool dt_run_entry_has_recipe(dt_run_entry *entry);
+void dt_run_entry_release(dt_run_entry *entry);
+
+dt_status dt_run_value_get(dt_run_value *out, dt_store *store, dt_run_entry *entry, const char *key,
+                           dt_arena *arena, dt_error *err);
+/* Whether any run can have the key. DT_ERR_USAGE with the closest key if not. */
+dt_status dt_run_key_check(dt_store *store, const char *key, dt_error *err);
+
+/* Order of two values (< 0, 0, > 0): numbers before texts, missing values last. */
+int dt_run_value_order(const dt_run_value *a, const dt_run_value *b);
+
+/* recipe_diff: finds the keys in which the recipes of runs differ.
+ *
+ * Compares resolved recipes field by field, in their order. Ignores the name, notify, and fields that one of two
+ * recipes does not have because it was written by an older dtrun. Skips runs without a recipe (imported ones).
+ */
+
+/* Finds keys such as "optimizer.lr"; they live in the arena. */
+void dt_recipe_diff(const char ***keys, size_t *count, dt_run_entry *entries, size_t runs,
+                    dt_arena *arena);
+
+typedef enum dt_recipe_overlap {
+    DT_RECIPES_MISSING, /* fewer than two runs have a recipe */
+    DT_RECIPES_APART,   /* no field is in all recipes */
+    DT_RECIPES_PARTLY,  /* some fields are in some of the recipes only */
+    DT_RECIPES_WHOLE    /* all recipes have the same fields */
+} dt_recipe_overlap;
+/* Compares which fields the recipes have, whatever their values. Runs without a recipe do not count. */
+dt_recipe_overlap dt_recipe_compare_fields(dt_run_entry *entries, size_t runs);
+
+/* run_list: filters, selects and sorts runs, and prints them as a table. */
+
+/* run_filter: parses and applies filters of runs: "optimizer.lr>1e-4", "name=gpt*", "valid_loss<=2".
+ *
+ * A filter is a key, one of = != < <= > >=, and a value. Two numbers are compared as numbers. Texts
+ * are compared with = and != only, and * and ? are wildcards. A run without the key does not pass.
+ */
+
+typedef enum dt_filter_kind {
+    DT_FILTER_EQUAL,
+    DT_FILTER_UNEQUAL,
+    DT_FILTER_LESS,
+    DT_FILTER_LESS_OR_EQUAL,
+    DT_FILTER_MORE,
+    DT_FILTER_MORE_OR_EQUAL
+} dt_filter_kind;
+
+typedef struct dt_run_filter {
+    const char *key, *value; /* in the arena */
+    dt_filter_kind kind;
+    bool is_number;
+    double number;
+} dt_run_filter;
+
+/* DT_ERR_USAGE if `text` is not a filter. Does not check that the key exists. */
+dt_status dt_run_filter_parse(dt_run_filter *out, const char *text, dt_arena *arena, dt_error *err);
+bool dt_run_filter_passes(const dt_run_filter *filter, const dt_run_value *value);
+
+/* Parses "2h", "3d", "90m" or "2w" before now, or "2026-11-20" or "2026-11-20 14:30" in local time
+ * (with "Z" at the end in UTC). DT_ERR_USAGE for other texts. */
+dt_status dt_since_parse(int64_t *wall_ms, const char *text, int64_t now_ms, dt_error *err);
+
+/* run_select: selects and sorts the runs of a list.
+ *
+ * Ownership  entries live in the arena; dt_run_entries_release releases their recipes
+ */
+
+typedef struct dt_run_selection {
+    int state;               /* dt_run_state; -1: any */
+    int64_t since_ms;        /* created at this time or later; 0: any time */
+    const char *const *tags; /* all must match */
+    size_t tags_count;
+    const char *group, *name; /* NULL: any; name is a glob */
+    dt_run_filter *filters;   /* all must match */
+    size_t filters_count;
+    const char *sort; /* a key; NULL: newest first */
+    bool descending;
+    int64_t limit; /* 0: all */
+} dt_run_selection;
+
+typedef struct dt_run_entries {
+    dt_run_entry *items;
+    size_t count;
+    bool more; /* there are more beyond the limit */
+} dt_run_entries;
+
+/* Whether the selection has only a state and a limit. */
+bool dt_run_selection_is_plain(const dt_run_selection *selection);
+/* DT_ERR_USAGE if a filter or the order uses a key that no run has. */
+dt_status dt_run_select(dt_run_entries *out, dt_store *store, const dt_run_selection *selection,
+                        dt_arena *arena, dt_error *err);
+void dt_run_entries_release(dt_run_entries *entries);
+
+/* run_table: prints runs as a table, one line each. */
+
+/* The keys of --columns: "a,b" replaces the usual columns, "+a,b" adds to them. DT_ERR_USAGE for a
+ * key that no run has. */
+typedef struct dt_run_columns {
+    const char **keys;
+    size_t count;
+    bool usual; /* the usual columns come first */
+} dt_run_columns;
+dt_status dt_run_columns_parse(dt_run_columns *out, dt_store *store, const char *text,
+                               dt_arena *arena, dt_error *err);
+/* The columns without --columns: the usual ones and a few keys in which the recipes differ. */
+void dt_run_columns_differing(dt_run_columns *out, dt_run_entries *entries, dt_arena *arena);
+
+dt_status dt_run_table_write(dt_strbuf *out, const dt_term *term, dt_store *store,
+                             dt_run_entries *entries, const dt_run_columns *columns,
+                             dt_arena *arena, dt_error *err);
+
+/* summary: prints how a run ended, and finds the events that explain why. */
+
+/* incidents: selects the events that users must see, and finds the rank that made a run fail.
+ *
+ * Ownership  texts live in the arena
+ */
+
+/* Returns a sentence on the event, or NULL if users need not see it. */
+const char *dt_incident_sentence(const dt_store_event *event, dt_arena *arena);
+
+typedef struct dt_incident {
+    int64_t rank;       /* -1: no rank failed */
+    const char **lines; /* its last lines of output, at most 50 */
+    int64_t lines_count;
+    const char **kernel_lines; /* kernel messages on its end, for example out of memory */
+    int64_t kernel_lines_count;
+} dt_incident;
+
+/* Finds the rank of the newest attempt that failed first on its own, or else that failed first (times
+ * are of one clock); with its last output. */
+dt_status dt_incident_find(dt_incident *out, dt_store *store, const dt_run *run, dt_arena *arena,
+                           dt_error *err);
+
+/* Prints to stdout; for a failed run with the reason and the last lines of the rank that failed. */
+dt_status dt_summary_text(dt_store *store, const dt_run *run, dt_arena *arena, dt_error *err);
+
+/* Makes the object (new reference) with run, name, state, ..., steps, seconds and checkpoint. dt_summary_json
+ * prints it to stdout. */
+dt_status dt_summary_object(json_t **out, dt_store *store, const dt_run *run, dt_arena *arena,
+                            dt_error *err);
+dt_status dt_summary_json(dt_store *store, const dt_run *run, dt_arena *arena, dt_error *err);
+
+/* Adds the last output of the rank that failed, and the kernel messages on it. */
+void dt_summary_add_incident(dt_strbuf *out, const dt_term *term, const dt_incident *incident);
 
 #endif

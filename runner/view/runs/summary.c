@@ -1,6 +1,6 @@
 /* summary: selects the events that users must see, finds the rank that made a run fail, and prints how a
  * run ended. */
-#include "runner/view/runs/summary.h"
+#include "runner/view/runs/runs.h"
 
 #include <errno.h>
 #include <math.h>
@@ -14,9 +14,7 @@
 #include "runner/cli/report.h"
 #include "runner/supervisor/folder/resume_point.h"
 #include "runner/supervisor/folder/task_folder.h"
-#include "runner/term/table.h"
 #include "runner/term/term.h"
-#include "runner/view/runs/runs.h"
 #include "store/activity.h"
 
 static json_t *parse(const dt_store_event *event)
