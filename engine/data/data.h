@@ -17,7 +17,7 @@
  *            .csv, .npy: rows of numbers (data_int.h), each of which is a sample
  * Packed     (data.pack) sequences are cut at the ends of documents (stream.h): there is no offset, each
  *            epoch has the same sequences, and they are filled up with padding
- * Pairs      of sentences (sentences.h): a sample is a whole batch of pairs of similar length (sentences.h),
+ * Pairs      of sentences (sentences.h): a sample is a whole batch of pairs of similar length,
  *            with its own B, S and T, and the batches of an epoch are fixed: there is no offset, and a
  *            step takes the next ranks * accumulate of them
  * Vocabulary char: the code points of training AND validation text, so that validation has no

@@ -2,8 +2,7 @@
  * arena, and the flag that a signal sets.
  *
  * Adding a command:
- *   1  runner/commands/NAME.c defines `const dt_command dt_command_NAME` and its function; NAME goes
- *      into `commands` in runner/CMakeLists.txt
+ *   1  runner/commands/NAME.c defines `const dt_command dt_command_NAME` and its function
  *   2  declare it below and put it in the table in runner/main.c
  *   3  `dtrun help --markdown > docs/commands.md` (cli.help fails until this is done)
  *   4  tests/cli/NAME.sh tests its output, its JSON, and its messages for bad input

@@ -1,14 +1,21 @@
-/* node_setup: prepares a node before its agent is started, and fetches files from it afterwards. A node has
- * sshd (or is this machine, or belongs to a Slurm allocation) and nothing of dtrun; all communication uses
- * commands of runner/transport/transport.h. prepare.c runs the steps for one node: bootstrap.c copies the
- * agent, which does the rest on the node (remote_helper/); probe/ looks at system, devices, memory, disk,
- * clock, cache and connections; bundle.c copies engine and libraries once, by content hash, but not for a command; transfer/
- * copies data and checkpoints both ways; workdir/ sends the folder of a command; forget.c removes the files
- * of an ended run. Threads: every function blocks, and can be called from any thread, for different nodes
- * at the same time; at most 10 connections are being opened at once. Ownership: results live in the
- * caller's arena. Errors, each with the node and the remedy: DT_ERR_PEER: the node cannot be reached, or
- * the connection was lost (trying again can help); DT_ERR_UNSUPPORTED: permanent (architecture, glibc,
- * noexec); DT_ERR_IO: no space. */
+/* node_setup: prepares a node before its agent is started, and fetches files from it afterwards.
+ *
+ * A node has sshd (or is this machine, or belongs to a Slurm allocation) and nothing of dtrun; all communication uses
+ * commands of runner/transport/transport.h. prepare.c runs the steps for one node:
+ *
+ *   bootstrap.c  copies the agent, which does the rest on the node (remote_helper/)
+ *   probe/       looks at system, devices, memory, disk, clock, cache and connections
+ *   bundle.c     copies engine and libraries once, by content hash, but not for a command
+ *   transfer/    copies data and checkpoints both ways
+ *   workdir/     sends the folder of a command
+ *   forget.c     removes the files of an ended run
+ *
+ * Threads    every function blocks, and can be called from any thread, for different nodes at the same time; at most
+ *            10 connections are being opened at once
+ * Ownership  results live in the caller's arena
+ * Errors     each with the node and the remedy. DT_ERR_PEER: the node cannot be reached, or the connection was lost
+ *            (trying again can help). DT_ERR_UNSUPPORTED: permanent (architecture, glibc, noexec). DT_ERR_IO: no space
+ */
 #ifndef DT_RUNNER_NODE_SETUP_NODE_SETUP_H
 #define DT_RUNNER_NODE_SETUP_NODE_SETUP_H
 

@@ -1,7 +1,10 @@
 /* slurm: names of nodes of Slurm jobs, a job from its submission to its end, and the job that this process
- * runs in. All of it uses Slurm's own programs and environment. Threads: any. Errors: DT_ERR_UNSUPPORTED: a
- * program is missing, or Slurm refuses; DT_ERR_IO: a program failed, with the last line of its stderr;
- * DT_ERR_TIMEOUT. */
+ * runs in. All of it uses Slurm's own programs and environment.
+ *
+ * Threads  any
+ * Errors   DT_ERR_UNSUPPORTED: a program is missing, or Slurm refuses; DT_ERR_IO: a program failed, with the last line
+ *          of its stderr; DT_ERR_TIMEOUT
+ */
 #ifndef DT_RUNNER_SLURM_SLURM_H
 #define DT_RUNNER_SLURM_SLURM_H
 

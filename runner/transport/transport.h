@@ -1,8 +1,11 @@
-/* transport: returns the argv that runs a command on a node, with stdin and stdout connected. Also:
- * contact.c, which probes a node that does not respond, and quoting for any login shell. remote.h runs one
- * command on a node as a descriptor. Adding a transport: a file with one struct, as ssh.c and slurm.c, and
- * a line in the table of transport.c. Ownership: everything returned lives in the caller's arena. Threads:
- * any. */
+/* transport: returns the argv that runs a command on a node, with stdin and stdout connected; probes a node that does
+ * not respond (contact.c); quotes a command for any login shell.
+ *
+ * remote.h runs one command on a node as a descriptor. Adding a transport: a file with one struct, as ssh.c and
+ * slurm.c, and a line in the table of transport.c.
+ * Ownership  everything returned lives in the caller's arena
+ * Threads    any
+ */
 #ifndef DT_RUNNER_TRANSPORT_TRANSPORT_H
 #define DT_RUNNER_TRANSPORT_TRANSPORT_H
 

@@ -10,7 +10,7 @@ import re
 import sys
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-GUARDED = ["recipes", "store", "engine/comm", "engine/model", "engine/train", "runner", "web"]
+GUARDED = ["base", "recipes", "store", "engine", "runner", "web"]
 DEFINED = re.compile(r"^(?!static\b)[a-z_][\w \t*]*?\**(dt_\w+)\([^;{]*\)\s*\{", re.M)
 INCLUDED = re.compile(r'^#include "([^"]+)"', re.M)
 COMMENT = re.compile(r'/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)

@@ -5,8 +5,7 @@
  *            of the folders above count too, up to the one that has .git, and its .git/info/exclude. Files that git
  *            tracks are sent although a .gitignore names them. Rules of .dtrunignore come after those
  *            of .gitignore in the same folder. A link is sent as a link; sockets, pipes and devices are left out
- * keep.c     what rules leave out, for messages
- * keep.c     digests of the files, and a copy of each content in CACHE/files, so that nodes get the content of the
+ * keep.c     what rules leave out, for messages; digests of the files, and a copy of each content in CACHE/files, so that nodes get the content of the
  *            launch, however late they are prepared
  * send.c     sends the contents that a node lacks, and has the node build the folder (remote_helper/tree.c)
  *

@@ -1,5 +1,4 @@
 /* cleanup: what is left on nodes: files of the ended run (cleanup), and ranks of earlier attempts (reap).
- * Ownership: call free when the loop has no more handles. Threads: call from the loop's thread.
  *
  * For each attempt and node it removes the attempt's folder if the journal is stored up to `released`, its
  * last line; and the checkpoints, except those that are not on this machine. (An agent that is about to leave

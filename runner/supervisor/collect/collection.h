@@ -1,7 +1,5 @@
 /* collection: brings files from nodes to this machine while the loop runs: checkpoints
- * (checkpoint_fetcher.c), and a command's files at the end of the run (collection.c). Ownership: call free
- * when the loop has no more handles. Threads: call from the loop's thread; transfers run on threads of
- * libuv's pool.
+ * (checkpoint_fetcher.c), and a command's files at the end of the run (collection.c).
  *
  * The files of the first node go to runs/ID/collected. Those of a later node go to runs/ID/collected-node-K, if the
  * first node does not have the same file. The folder on this machine, with all nodes that share it, counts as one

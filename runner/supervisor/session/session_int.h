@@ -1,15 +1,23 @@
-/* session_int: what the files of a session share. A session is one attempt. If another attempt follows, the
- * session ends and a new session loads it; no state lives longer, and there is none outside of the struct.
- * The process may be killed at any moment, so it knows nothing that is not in the store, the plan or the
- * agents' journals. If the store is locked or the disk is full, it waits (collect/run_rows.h); any other
- * store error ends the session, and supervise.c starts a new one. Files: supervise.c lock, load, loop, end;
- * load.c state from plan and store, memory from stored events; missing_plan.c ends a run without a plan;
- * state.c the [state][event] table and its handlers; nodes.c callbacks of the node links, rendezvous;
- * parts.c callbacks of collector, fetcher, reaper, cleanup; watch.c slow and hanging ranks; control.c
- * runs/ID/control.sock; outcome.c what the end waits for, how the attempt ended; next_attempt.c creates the
- * next one; fault.c injected faults; session.c helpers for all. Folders below: protocol/ events
- * of an agent, folder/ runs/ID, policy/ decisions, connection/ connections to the nodes, collect/ journals
- * to history, cleanup/ what is left on nodes. */
+/* session_int: what the files of a session share.
+ *
+ * A session is one attempt. If another attempt follows, the session ends and a new session loads it; no state lives
+ * longer, and there is none outside of the struct. The process may be killed at any moment, so it knows nothing that
+ * is not in the store, the plan or the agents' journals. If the store is locked or the disk is full, it waits
+ * (collect/run_rows.h); any other store error ends the session, and supervise.c starts a new one.
+ *
+ *   supervise.c     lock, load, loop, end
+ *   load.c          state from plan and store, memory from stored events
+ *   missing_plan.c  ends a run without a plan
+ *   state.c         the [state][event] table and its handlers
+ *   nodes.c         callbacks of the node links, rendezvous
+ *   parts.c         callbacks of collector, fetcher, reaper, cleanup
+ *   watch.c         slow and hanging ranks
+ *   control.c       runs/ID/control.sock
+ *   outcome.c       what the end waits for, how the attempt ended
+ *   next_attempt.c  creates the next attempt
+ *   fault.c         injected faults
+ *   session.c       helpers for all
+ */
 #ifndef DT_RUNNER_SUPERVISOR_SESSION_SESSION_INT_H
 #define DT_RUNNER_SUPERVISOR_SESSION_SESSION_INT_H
 
