@@ -118,7 +118,7 @@ dt_status dt_layer_embed_backward(dt_model *model, dt_tensor *dwords, dt_tensor 
                                   int64_t vocab, dt_error *err);
 
 /* Views of parameter `which` of a unit, in the order of its table; valid between before_unit and
- * after_unit. */
+ * after_unit. The gradient of a frozen parameter has no data. */
 dt_tensor dt_model_weight(const dt_model *model, int unit, int which);
 dt_tensor dt_model_grad(const dt_model *model, int unit, int which);
 

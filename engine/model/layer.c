@@ -53,6 +53,8 @@ dt_status dt_layer_embed_backward(dt_model *model, dt_tensor *dwords, dt_tensor 
 {
     dt_vocab_part part = dt_layer_vocab(model, dwords->dim[0], vocab);
 
+    if (dwords->data == NULL && dpositions->data == NULL)
+        return DT_OK;
     return model->device->ops->embedding_backward(model->device, dwords, dpositions, dy, tokens,
                                                   scale, model->peers != NULL ? &part : NULL, err);
 }

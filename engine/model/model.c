@@ -20,8 +20,9 @@ dt_status dt_model_open(dt_model **out, const dt_model_config *config, dt_device
     model->device = device;
     dt_model_make_table(model);
     model->weights = calloc((size_t)model->unit_count, sizeof *model->weights);
+    model->frozen = calloc((size_t)model->unit_count, sizeof *model->frozen);
     model->grads = calloc((size_t)model->unit_count, sizeof *model->grads);
-    if (!model->weights || !model->grads)
+    if (!model->weights || !model->frozen || !model->grads)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the model");
     model->activation_bytes = model->kind->passes->activation_bytes(model->kind, config);
     DT_TRY(model->kind->passes->open(model, err));
@@ -38,6 +39,7 @@ void dt_model_close(dt_model *model)
         return;
     model->kind->passes->close(model);
     free(model->grads);
+    free(model->frozen);
     free(model->weights);
     dt_model_description_free(model);
 }

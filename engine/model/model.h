@@ -53,7 +53,7 @@ typedef struct dt_model_hooks {
     /* the unit's gradients got their last contribution of this micro-step (the root comes last: a
      * tied embedding gets one from both ends) */
     dt_status (*unit_grads_ready)(void *self, int unit, dt_error *err);
-    /* Point weights and grads of all units to where a pass will find each of them in its turn, and
+    /* Point weights, frozen and grads of all units to where a pass will find each of them in its turn, and
      * do nothing else: for a pass that is recorded without hooks. NULL: they already are */
     void (*place_units)(void *self);
 } dt_model_hooks;
@@ -80,6 +80,7 @@ typedef struct dt_model {
     int unit_count; /* number of blocks + 1 */
     /* Flat buffers per unit, set by the strategy before a pass: */
     void **weights;              /* per unit: weights in config.dtype */
+    void **frozen;               /* per unit: those of parameters that are not trained */
     float **grads;               /* per unit: gradients in F32; NULL for inference */
     const dt_model_hooks *hooks; /* the strategy's hooks; can be NULL */
     const dt_layer_peers *peers; /* NULL: this rank has whole layers */

@@ -72,14 +72,20 @@ out:
     return st;
 }
 
-static dt_tensor view(const dt_model *model, int unit, int which, void *base, dt_dtype dtype)
+static const dt_param *param_of(const dt_model *model, int unit, int which)
 {
-    const dt_param *param = &model->params[model->units[unit].first_param + which];
+    DT_ASSERT(which < model->units[unit].param_count);
+    return &model->params[model->units[unit].first_param + which];
+}
+
+/* base NULL: without data. */
+static dt_tensor view(const dt_param *param, void *base, dt_dtype dtype)
+{
     unsigned char *data = base;
     dt_tensor out = {.dtype = dtype, .ndim = param->ndim};
 
-    DT_ASSERT(data && which < model->units[unit].param_count);
-    out.data = data + (size_t)param->offset_elems * dt_dtype_bytes(dtype);
+    if (data != NULL)
+        out.data = data + (size_t)param->offset_elems * dt_dtype_bytes(dtype);
     for (int i = 0; i < DT_MAX_DIMS; i++)
         out.dim[i] = param->held.dim[i];
     return out;
@@ -87,10 +93,17 @@ static dt_tensor view(const dt_model *model, int unit, int which, void *base, dt
 
 dt_tensor dt_model_weight(const dt_model *model, int unit, int which)
 {
-    return view(model, unit, which, model->weights[unit], model->config.dtype);
+    const dt_param *param = param_of(model, unit, which);
+    void *base = param->trainable ? model->weights[unit] : model->frozen[unit];
+
+    DT_ASSERT(base);
+    return view(param, base, model->config.dtype);
 }
 
 dt_tensor dt_model_grad(const dt_model *model, int unit, int which)
 {
-    return view(model, unit, which, model->grads[unit], DT_F32);
+    const dt_param *param = param_of(model, unit, which);
+
+    DT_ASSERT(!param->trainable || model->grads[unit]);
+    return view(param, param->trainable ? model->grads[unit] : NULL, DT_F32);
 }

@@ -142,7 +142,7 @@ typedef struct dt_ops {
                                    const dt_tensor *wte, const dt_tensor *wpe, double scale,
                                    const dt_vocab_part *part, dt_error *err);
     /* dwte[token] += scale*dout, dwpe[t] += sum over b.   dwte F32 (Vp,C)
-     * dwpe F32 (>=T,C), left out if positions are not learned. part: of dwte */
+     * dwpe F32 (>=T,C), each optional. part: of dwte */
     dt_status (*embedding_backward)(dt_device *, dt_tensor *dwte, dt_tensor *dwpe,
                                     const dt_tensor *dout, const dt_tensor *tokens, double scale,
                                     const dt_vocab_part *part, dt_error *err);
@@ -152,7 +152,7 @@ typedef struct dt_ops {
     dt_status (*layernorm_forward)(dt_device *, dt_tensor *y, dt_tensor *mean, dt_tensor *rstd,
                                    const dt_tensor *x, const dt_tensor *w, const dt_tensor *b,
                                    double eps, dt_error *err);
-    /* dx += (it already holds the residual stream's gradient); dw, db F32 (C) += */
+    /* dx += (it already holds the residual stream's gradient); dw, db F32 (C) +=, each optional */
     dt_status (*layernorm_backward)(dt_device *, dt_tensor *dx, dt_tensor *dw, dt_tensor *db,
                                     const dt_tensor *dy, const dt_tensor *x, const dt_tensor *mean,
                                     const dt_tensor *rstd, const dt_tensor *w, dt_error *err);
@@ -161,7 +161,7 @@ typedef struct dt_ops {
      * x,y act (N,C)  rstd F32 (N)  w act (C) */
     dt_status (*rmsnorm_forward)(dt_device *, dt_tensor *y, dt_tensor *rstd, const dt_tensor *x,
                                  const dt_tensor *w, double eps, dt_error *err);
-    /* dx +=, as in layernorm_backward; dw F32 (C) += */
+    /* dx +=, as in layernorm_backward; dw F32 (C) +=, optional */
     dt_status (*rmsnorm_backward)(dt_device *, dt_tensor *dx, dt_tensor *dw, const dt_tensor *dy,
                                   const dt_tensor *x, const dt_tensor *rstd, const dt_tensor *w,
                                   dt_error *err);
@@ -173,7 +173,7 @@ typedef struct dt_ops {
     /* dx = dy w.   dx act (N,I) */
     dt_status (*matmul_backward_input)(dt_device *, dt_tensor *dx, const dt_tensor *dy,
                                        const dt_tensor *w, dt_error *err);
-    /* dw += dy^T x, dbias += column sums of dy.   dw F32 (O,I)  dbias F32 (O), optional */
+    /* dw += dy^T x, dbias += column sums of dy.   dw F32 (O,I)  dbias F32 (O), each optional */
     dt_status (*matmul_backward_weight)(dt_device *, dt_tensor *dw, dt_tensor *dbias,
                                         const dt_tensor *dy, const dt_tensor *x, dt_error *err);
 
@@ -198,7 +198,7 @@ typedef struct dt_ops {
     dt_status (*rotary_forward)(dt_device *, const dt_heads *y, dt_tensor *rstd, const dt_heads *x,
                                 const dt_tensor *w, const dt_tensor *angles, double eps,
                                 dt_error *err);
-    /* dx OVERWRITTEN, and may be dy; dw F32 (D) +=. Without w, dw and rstd are also left out, and x is not read. */
+    /* dx OVERWRITTEN, and may be dy; dw F32 (D) +=, optional. Without w, dw and rstd are also left out, and x is not read. */
     dt_status (*rotary_backward)(dt_device *, const dt_heads *dx, dt_tensor *dw, const dt_heads *dy,
                                  const dt_heads *x, const dt_tensor *rstd, const dt_tensor *w,
                                  const dt_tensor *angles, dt_error *err);

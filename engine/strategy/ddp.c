@@ -75,6 +75,7 @@ static dt_status take_memory(dt_strategy_state *state, dt_error *err)
     state->parameters_bytes = 4 * elems;
     if (model->config.dtype != DT_F32)
         state->parameters_bytes += (int64_t)dt_dtype_bytes(model->config.dtype) * elems;
+    state->parameters_bytes += dt_shard_frozen_bytes(&own->shard);
     state->gradients_bytes = 4 * elems;
     state->optimizer_bytes = dt_shard_optimizer_bytes(&own->shard);
     state->keeps_weights = true;
@@ -114,18 +115,32 @@ out:
     return st;
 }
 
-/* Broadcast a slice from data rank 0 and wait: speed does not matter at the start of a run. */
-static dt_status share_from_data_rank_0(dt_strategy_state *state, float *slice, int64_t elems,
+/* Broadcast memory from data rank 0 and wait: speed does not matter at the start of a run. */
+static dt_status share_from_data_rank_0(dt_strategy_state *state, void *data, size_t bytes,
                                         dt_error *err)
 {
     ddp_state *own = state->own;
     dt_async_comm_ticket ticket;
     dt_status st = DT_OK;
 
-    if (own->async_comm == NULL || slice == NULL)
+    if (own->async_comm == NULL || data == NULL || bytes == 0)
         return DT_OK;
-    DT_TRY(dt_async_comm_broadcast(own->async_comm, &ticket, slice, 4 * (size_t)elems, 0, err));
+    DT_TRY(dt_async_comm_broadcast(own->async_comm, &ticket, data, bytes, 0, err));
     DT_TRY(dt_async_comm_wait(own->async_comm, ticket, err));
+out:
+    return st;
+}
+
+/* Broadcast a unit's parameters from data rank 0. */
+static dt_status share_params(dt_strategy_state *state, int unit, dt_error *err)
+{
+    const ddp_state *own = state->own;
+    const dt_shard_unit *slice = &own->shard.units[unit];
+    size_t frozen_bytes = dt_dtype_bytes(state->model->config.dtype) * (size_t)slice->frozen_elems;
+    dt_status st = DT_OK;
+
+    DT_TRY(share_from_data_rank_0(state, slice->master, 4 * (size_t)slice->elems, err));
+    DT_TRY(share_from_data_rank_0(state, slice->frozen, frozen_bytes, err));
 out:
     return st;
 }
@@ -165,8 +180,7 @@ static dt_status ddp_setup(dt_strategy_state *state, uint64_t seed, dt_error *er
     if (state->mesh.data.size > 1)
         DT_TRY(open_async_comm(state, err));
     for (int unit = 0; unit < model->unit_count; unit++)
-        DT_TRY(share_from_data_rank_0(state, own->shard.units[unit].master,
-                                      own->shard.units[unit].elems, err));
+        DT_TRY(share_params(state, unit, err));
     if (own->async_comm != NULL)
         state->sent_bytes = dt_async_comm_sent_bytes(own->async_comm);
     DT_TRY(dt_shard_refresh(&own->shard, err));
@@ -195,7 +209,8 @@ static dt_status ddp_step_begin(dt_strategy_state *state, int64_t micro_steps, d
     for (int unit = 0; unit < model->unit_count; unit++) {
         dt_tensor grads = dt_tensor_1d(model->grads[unit], DT_F32, model->units[unit].elems);
 
-        DT_TRY(model->device->ops->zero(model->device, &grads, err));
+        if (dt_tensor_elems(&grads) > 0)
+            DT_TRY(model->device->ops->zero(model->device, &grads, err));
     }
 out:
     return st;
@@ -210,6 +225,8 @@ static dt_status convert(dt_strategy_state *state, int unit, bool to_bf16, dt_er
     dt_tensor grads = dt_tensor_1d(state->model->grads[unit], DT_F32, elems);
     dt_tensor sent = dt_tensor_1d(own->bf16_buffers[unit], DT_BF16, elems);
 
+    if (elems == 0)
+        return DT_OK;
     return to_bf16 ? device->ops->cast(device, &sent, &grads, err)
                    : device->ops->cast(device, &grads, &sent, err);
 }
@@ -358,9 +375,10 @@ static dt_status ddp_import_finish(dt_strategy_state *state, dt_error *err)
     for (int unit = 0; unit < state->model->unit_count; unit++) {
         dt_shard_unit *slice = &own->shard.units[unit];
 
-        DT_TRY(share_from_data_rank_0(state, slice->master, slice->elems, err));
+        DT_TRY(share_params(state, unit, err));
         for (int s = 0; s < DT_OPTIMIZER_STATES; s++)
-            DT_TRY(share_from_data_rank_0(state, slice->state[s], slice->state_elems[s], err));
+            DT_TRY(share_from_data_rank_0(state, slice->state[s], 4 * (size_t)slice->state_elems[s],
+                                          err));
     }
     if (own->async_comm != NULL)
         state->sent_bytes = dt_async_comm_sent_bytes(own->async_comm);

@@ -93,6 +93,8 @@ static void lay_out_replica(void *self, dt_layout *layout)
         size_t elems = (size_t)model->units[unit].elems;
 
         model->weights[unit] = dt_layout_take(layout, elems * dt_dtype_bytes(model->config.dtype));
+        model->frozen[unit] = dt_layout_take(layout, (size_t)model->units[unit].frozen_elems *
+                                                         dt_dtype_bytes(model->config.dtype));
         model->grads[unit] = dt_layout_take(layout, elems * sizeof(float));
     }
 }
@@ -121,6 +123,7 @@ static void fill_accounts(dt_strategy_state *state)
         elems += state->model->units[unit].elems;
     state->parameters_bytes =
         (4 + (dtype != DT_F32 ? type_bytes : 0) + others * type_bytes) * elems;
+    state->parameters_bytes += own->count * dt_shard_frozen_bytes(&own->shard);
     state->gradients_bytes = 4 * own->count * elems;
     state->optimizer_bytes = dt_shard_optimizer_bytes(&own->shard);
     state->keeps_weights = true;
@@ -132,6 +135,7 @@ static void fill_accounts(dt_strategy_state *state)
 }
 
 static dt_status take_weights(void *self, int64_t member, dt_error *err);
+static dt_status take_frozen(void *self, int64_t member, dt_error *err);
 
 static dt_status dp_setup(dt_strategy_state *state, uint64_t seed, dt_error *err)
 {
@@ -163,6 +167,7 @@ static dt_status dp_setup(dt_strategy_state *state, uint64_t seed, dt_error *err
     if (!state->options.loads)
         DT_TRY(dt_shard_init(&own->shard, seed, err));
     DT_TRY(dt_shard_refresh(&own->shard, err));
+    DT_TRY(dt_thread_pool_run(own->thread_pool, take_frozen, state, err));
     DT_TRY(dt_thread_pool_run(own->thread_pool, take_weights, state, err));
     fill_accounts(state);
 out:
@@ -178,7 +183,18 @@ static dt_model *model_of(const dt_strategy_state *state, int64_t member)
     return own->replicas[member].replica.model;
 }
 
-/* Copy the master's weights, which do not change meanwhile. */
+/* Copy memory of the master, which does not change meanwhile. */
+static dt_status take(dt_model *model, void *to, const dt_model *master, void *from, int64_t elems,
+                      dt_error *err)
+{
+    size_t bytes = (size_t)elems * dt_dtype_bytes(model->config.dtype);
+
+    if (bytes == 0)
+        return DT_OK;
+    return model->device->copy_from(model->device, to, master->device, from, bytes, err);
+}
+
+/* Copy the master's weights. */
 static dt_status take_weights(void *self, int64_t member, dt_error *err)
 {
     dt_strategy_state *state = self;
@@ -186,12 +202,25 @@ static dt_status take_weights(void *self, int64_t member, dt_error *err)
     dt_model *model = model_of(state, member);
     dt_status st = DT_OK;
 
-    for (int unit = 0; member > 0 && unit < model->unit_count; unit++) {
-        size_t bytes = (size_t)model->units[unit].elems * dt_dtype_bytes(model->config.dtype);
+    for (int unit = 0; member > 0 && unit < model->unit_count; unit++)
+        DT_TRY(take(model, model->weights[unit], master, master->weights[unit],
+                    model->units[unit].elems, err));
+    DT_TRY(model->device->synchronize(model->device, err));
+out:
+    return st;
+}
 
-        DT_TRY(model->device->copy_from(model->device, model->weights[unit], master->device,
-                                        master->weights[unit], bytes, err));
-    }
+/* Copy the master's frozen parameters, after they were initialized or read. */
+static dt_status take_frozen(void *self, int64_t member, dt_error *err)
+{
+    dt_strategy_state *state = self;
+    const dt_model *master = state->model;
+    dt_model *model = model_of(state, member);
+    dt_status st = DT_OK;
+
+    for (int unit = 0; member > 0 && unit < model->unit_count; unit++)
+        DT_TRY(take(model, model->frozen[unit], master, master->frozen[unit],
+                    model->units[unit].frozen_elems, err));
     DT_TRY(model->device->synchronize(model->device, err));
 out:
     return st;
@@ -206,7 +235,8 @@ static dt_status zero_grads(void *self, int64_t member, dt_error *err)
     for (int unit = 0; unit < model->unit_count; unit++) {
         dt_tensor grads = flat(model, model->grads[unit], unit, DT_F32);
 
-        DT_TRY(model->device->ops->zero(model->device, &grads, err));
+        if (dt_tensor_elems(&grads) > 0)
+            DT_TRY(model->device->ops->zero(model->device, &grads, err));
     }
 out:
     return st;
@@ -295,7 +325,7 @@ static dt_status dp_grads_finish(dt_strategy_state *state, dt_error *err)
     for (int unit = 0; unit < master->unit_count; unit++) {
         dt_tensor sum = flat(master, master->grads[unit], unit, DT_F32);
 
-        for (int64_t r = 1; r < own->count; r++) {
+        for (int64_t r = 1; dt_tensor_elems(&sum) > 0 && r < own->count; r++) {
             dt_model *other = model_of(state, r);
             dt_tensor more = flat(master, other->grads[unit], unit, DT_F32);
 
@@ -373,6 +403,7 @@ static dt_status dp_import_finish(dt_strategy_state *state, dt_error *err)
 
     DT_TRY(dt_host_mirror_to_device(&own->shard.host_mirror, err));
     DT_TRY(dt_shard_refresh(&own->shard, err));
+    DT_TRY(dt_thread_pool_run(own->thread_pool, take_frozen, state, err));
     DT_TRY(broadcast(state, err));
 out:
     return st;

@@ -9,6 +9,7 @@
  *   optimizer m, v (fp32)      8/W         8/W                   8/W
  *   sum, bf16 compute         16/W        2 + 16/W              6 + 12/W
  *   sum, fp32 compute         16/W        4 + 12/W              8 +  8/W
+ *   frozen parameters: the line "weights, compute type" alone, with shard full in W parts too
  *   In fp32 the master is a part of the weights if the rank holds them whole. If reduce_each_micro_step
  *   is false, gradients are held whole too (4 instead of 4/W).
  *
@@ -21,6 +22,7 @@
  *   that is sent, with `accumulate` micro-steps:
  *     gather   (W-1)/W * S, once a step; with shard full and resharding, the blocks once more for
  *              each further pass, except the two that the previous pass left in the buffers
+ *              that of frozen parameters only where the buffer holds another unit's
  *     reduce   (W-1)/W * G, for each micro-step if gradients are held in parts, else once
  *   so in fp32 at most 3 (W-1)/W * S with one micro-step, 2 (W-1)/W * S without resharding
  *
@@ -68,9 +70,11 @@ static dt_status after_unit(void *self, int unit, bool backward, dt_error *err)
     dt_strategy_state *state = self;
     dt_fsdp *own = state->own;
 
-    if (!own->keeps_weights && unit > 0)
+    if (!own->keeps_weights && unit > 0) {
         /* another unit may use its gather buffer from here on */
         state->model->weights[unit] = NULL;
+        state->model->frozen[unit] = NULL;
+    }
     return DT_OK;
 }
 
@@ -88,6 +92,7 @@ static void place_units(void *self)
 
     for (int unit = 0; unit < model->unit_count; unit++) {
         model->weights[unit] = dt_fsdp_gather_buffer_of(own, unit)->weights;
+        model->frozen[unit] = dt_fsdp_gather_buffer_of(own, unit)->frozen;
         model->grads[unit] =
             own->holds_grads ? own->whole_grads[unit] : dt_fsdp_grad_buffer_of(own, unit)->grads;
     }
@@ -141,8 +146,8 @@ static dt_status fsdp_setup(dt_strategy_state *state, uint64_t seed, dt_error *e
     /* Every rank initializes only its own parts: initial values depend only on the seed. */
     if (!state->options.loads)
         DT_TRY(dt_shard_init(&own->shard, seed, err));
-    /* At most one gather and one reduction per unit. */
-    DT_TRY(open_along(&own->async_comm, state, "fsdp", DT_AXIS_SHARD, 2 * units, err));
+    /* At most two gathers and one reduction per unit. */
+    DT_TRY(open_along(&own->async_comm, state, "fsdp", DT_AXIS_SHARD, 3 * units, err));
     if (state->mesh.axis[DT_AXIS_REPLICA].size > 1)
         DT_TRY(open_along(&own->replicas, state, "replicas", DT_AXIS_REPLICA, units, err));
     state->hooks = (dt_model_hooks){.self = state,
@@ -170,7 +175,8 @@ static dt_status fsdp_step_begin(dt_strategy_state *state, int64_t micro_steps, 
 
         if (own->holds_grads)
             grads = dt_tensor_1d(own->whole_grads[unit], DT_F32, dt_fsdp_unit_elems(own, unit));
-        DT_TRY(device->ops->zero(device, &grads, err));
+        if (dt_tensor_elems(&grads) > 0)
+            DT_TRY(device->ops->zero(device, &grads, err));
     }
 out:
     return st;
@@ -228,7 +234,7 @@ static dt_status fsdp_update(dt_strategy_state *state, const dt_optimizer_args *
 {
     dt_fsdp *own = state->own;
 
-    dt_fsdp_gather_forget(state);
+    dt_fsdp_gather_forget(state, false);
     own->shard.gather = dt_fsdp_gather_grads;
     own->shard.gather_self = state;
     return dt_shard_update(&own->shard, args, err);
@@ -261,7 +267,7 @@ static dt_status fsdp_import_finish(dt_strategy_state *state, dt_error *err)
 {
     dt_fsdp *own = state->own;
 
-    dt_fsdp_gather_forget(state);
+    dt_fsdp_gather_forget(state, true);
     return dt_host_mirror_to_device(&own->shard.host_mirror, err);
 }
 

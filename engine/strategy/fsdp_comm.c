@@ -54,7 +54,8 @@ static dt_status wait_for_replicas(dt_strategy_state *state, dt_error *err)
         dt_tensor grads = dt_tensor_1d(part->grad, DT_F32, part->elems);
         dt_tensor rounded = dt_tensor_1d(own->bf16_parts[unit], DT_BF16, part->elems);
 
-        DT_TRY(device->ops->cast(device, &grads, &rounded, err));
+        if (part->elems > 0)
+            DT_TRY(device->ops->cast(device, &grads, &rounded, err));
     }
 out:
     return st;
@@ -101,7 +102,8 @@ dt_status dt_fsdp_reduce_begin(dt_strategy_state *state, int unit, dt_error *err
         return DT_OK;
     DT_TRY(finish(state, grad_buffer, err));
     grads = dt_tensor_1d(grad_buffer->grads, DT_F32, dt_fsdp_unit_elems(own, unit));
-    DT_TRY(device->ops->zero(device, &grads, err));
+    if (dt_tensor_elems(&grads) > 0)
+        DT_TRY(device->ops->zero(device, &grads, err));
     state->model->grads[unit] = grad_buffer->grads;
 out:
     return st;
@@ -116,7 +118,7 @@ dt_status dt_fsdp_reduce_start(dt_strategy_state *state, int unit, dt_error *err
     dt_tensor sent = dt_tensor_1d(state->model->grads[unit], DT_F32, elems), part;
     dt_status st = DT_OK;
 
-    if (own->holds_grads && own->micro_steps_left > 1)
+    if ((own->holds_grads && own->micro_steps_left > 1) || elems == 0)
         return DT_OK;
     if (own->holds_grads)
         DT_TRY(finish(state, grad_buffer, err)); /* units share the bf16 copy */
@@ -167,6 +169,24 @@ void dt_fsdp_count_sent(dt_strategy_state *state)
  * backward pass starts, and the first two when the next forward pass starts.
  */
 
+/* The frozen parameters' slices are in the compute type, and need no cast. */
+static dt_status gather_frozen(dt_strategy_state *state, int unit, dt_error *err)
+{
+    dt_fsdp *own = state->own;
+    const dt_shard_unit *part = &own->shard.units[unit];
+    dt_fsdp_gather_buffer *gather_buffer = dt_fsdp_gather_buffer_of(own, unit);
+    size_t bytes = (size_t)part->frozen_elems * dt_dtype_bytes(state->model->config.dtype);
+    dt_status st = DT_OK;
+
+    if (bytes == 0 || gather_buffer->frozen_unit == unit)
+        return DT_OK;
+    DT_TRY(dt_async_comm_all_gather(own->async_comm, &gather_buffer->frozen_ticket,
+                                    gather_buffer->frozen, part->frozen, bytes, err));
+    gather_buffer->frozen_unit = unit;
+out:
+    return st;
+}
+
 dt_status dt_fsdp_gather_start(dt_strategy_state *state, int unit, dt_error *err)
 {
     dt_fsdp *own = state->own;
@@ -180,6 +200,11 @@ dt_status dt_fsdp_gather_start(dt_strategy_state *state, int unit, dt_error *err
 
     if (gather_buffer->unit == unit)
         return DT_OK;
+    DT_TRY(gather_frozen(state, unit, err));
+    gather_buffer->unit = unit;
+    gather_buffer->ticket = 0;
+    if (bytes == 0)
+        return DT_OK;
     if (dtype != DT_F32) {
         dt_tensor master = dt_tensor_1d(part->master, DT_F32, part->elems);
         dt_tensor cast =
@@ -191,7 +216,6 @@ dt_status dt_fsdp_gather_start(dt_strategy_state *state, int unit, dt_error *err
     }
     DT_TRY(dt_async_comm_all_gather(own->async_comm, &gather_buffer->ticket, gather_buffer->weights,
                                     mine, bytes, err));
-    gather_buffer->unit = unit;
 out:
     return st;
 }
@@ -203,8 +227,11 @@ dt_status dt_fsdp_gather_wait(dt_strategy_state *state, int unit, dt_error *err)
     dt_status st = DT_OK;
 
     DT_ASSERT(gather_buffer->unit == unit);
+    if (own->shard.units[unit].frozen_elems > 0)
+        DT_TRY(dt_async_comm_wait(own->async_comm, gather_buffer->frozen_ticket, err));
     DT_TRY(dt_async_comm_wait(own->async_comm, gather_buffer->ticket, err));
     state->model->weights[unit] = gather_buffer->weights;
+    state->model->frozen[unit] = gather_buffer->frozen;
 out:
     return st;
 }
@@ -227,12 +254,17 @@ out:
     return st;
 }
 
-void dt_fsdp_gather_forget(dt_strategy_state *state)
+void dt_fsdp_gather_forget(dt_strategy_state *state, bool frozen)
 {
     dt_fsdp *own = state->own;
 
-    for (int i = 0; i < own->gather_buffer_count; i++)
+    for (int i = 0; i < own->gather_buffer_count; i++) {
         own->gather_buffers[i].unit = -1;
-    for (int unit = 0; unit < state->model->unit_count; unit++)
+        if (frozen)
+            own->gather_buffers[i].frozen_unit = -1;
+    }
+    for (int unit = 0; unit < state->model->unit_count; unit++) {
         state->model->weights[unit] = NULL;
+        state->model->frozen[unit] = NULL;
+    }
 }

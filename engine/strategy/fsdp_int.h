@@ -18,6 +18,10 @@ typedef struct dt_fsdp_gather_buffer {
     void *weights;               /* (W s): gathered weights of the unit */
     int unit;                    /* unit whose weights it holds or receives; -1: none */
     dt_async_comm_ticket ticket; /* ticket of the gather */
+    /* the same of the frozen parameters, which updates do not change */
+    void *frozen;
+    int frozen_unit;
+    dt_async_comm_ticket frozen_ticket;
 } dt_fsdp_gather_buffer;
 
 /* A buffer for the gradients of one unit while they are reduced. */
@@ -73,8 +77,8 @@ dt_status dt_fsdp_gather_start(dt_strategy_state *state, int unit, dt_error *err
 dt_status dt_fsdp_gather_wait(dt_strategy_state *state, int unit, dt_error *err);
 /* Gathers whole directions: implements dt_shard.gather. */
 dt_status dt_fsdp_gather_grads(void *self, int unit, float **whole, dt_error *err);
-/* Invalidate all gathered weights, because the masters have changed. */
-void dt_fsdp_gather_forget(dt_strategy_state *state);
+/* Invalidate all gathered weights, because the masters have changed; frozen: also those of frozen parameters. */
+void dt_fsdp_gather_forget(dt_strategy_state *state, bool frozen);
 
 /* --- fsdp_comm.c */
 

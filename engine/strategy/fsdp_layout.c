@@ -8,6 +8,12 @@ int64_t dt_fsdp_unit_elems(const dt_fsdp *own, int unit)
     return own->world_size * own->shard.units[unit].elems;
 }
 
+/* the same of its frozen parameters */
+static int64_t fsdp_frozen_elems(const dt_fsdp *own, int unit)
+{
+    return own->world_size * own->shard.units[unit].frozen_elems;
+}
+
 /* Index of a unit's buffer: the root has its own; blocks have one each, or alternate between two. */
 static int place(int unit, bool each)
 {
@@ -42,17 +48,28 @@ static void place_part(dt_fsdp *own, int unit)
 
     part->elems = dt_fsdp_part_elems(own->shard.model->units[unit].elems, own->world_size);
     part->start_elems = own->rank * part->elems;
+    part->frozen_elems =
+        dt_fsdp_part_elems(own->shard.model->units[unit].frozen_elems, own->world_size);
+    part->frozen_start_elems = own->rank * part->frozen_elems;
 }
 
-/* Units that share a buffer need the size of the largest. */
-static int64_t place_elems(const dt_fsdp *own, int at, bool each)
+/* Units that share a buffer need the size of the largest. elems_of: dt_fsdp_unit_elems or fsdp_frozen_elems. */
+static int64_t place_elems(const dt_fsdp *own, int at, bool each,
+                           int64_t (*elems_of)(const dt_fsdp *own, int unit))
 {
     int64_t most = 0;
 
     for (int unit = 0; unit < own->shard.model->unit_count; unit++)
-        if (place(unit, each) == at && dt_fsdp_unit_elems(own, unit) > most)
-            most = dt_fsdp_unit_elems(own, unit);
+        if (place(unit, each) == at && elems_of(own, unit) > most)
+            most = elems_of(own, unit);
     return most;
+}
+
+/* Elements of gather buffer `i`: of trained and frozen parameters. */
+static int64_t gathered_elems(const dt_fsdp *own, int i)
+{
+    return place_elems(own, i, own->keeps_weights, dt_fsdp_unit_elems) +
+           place_elems(own, i, own->keeps_weights, fsdp_frozen_elems);
 }
 
 static void lay_out_slots(dt_strategy_state *state, dt_layout *layout)
@@ -61,9 +78,13 @@ static void lay_out_slots(dt_strategy_state *state, dt_layout *layout)
     size_t bytes = dt_dtype_bytes(state->model->config.dtype);
 
     for (int i = 0; i < own->gather_buffer_count; i++) {
-        own->gather_buffers[i].unit = -1;
-        own->gather_buffers[i].weights =
-            dt_layout_take(layout, bytes * (size_t)place_elems(own, i, own->keeps_weights));
+        dt_fsdp_gather_buffer *buffer = &own->gather_buffers[i];
+
+        buffer->unit = buffer->frozen_unit = -1;
+        buffer->weights = dt_layout_take(
+            layout, bytes * (size_t)place_elems(own, i, own->keeps_weights, dt_fsdp_unit_elems));
+        buffer->frozen = dt_layout_take(
+            layout, bytes * (size_t)place_elems(own, i, own->keeps_weights, fsdp_frozen_elems));
     }
 }
 
@@ -73,7 +94,7 @@ static void lay_out_lanes(dt_strategy_state *state, dt_layout *layout)
 
     for (int i = 0; i < own->grad_buffer_count; i++) {
         dt_fsdp_grad_buffer *grad_buffer = &own->grad_buffers[i];
-        size_t elems = (size_t)place_elems(own, i, grad_buffer_each(own));
+        size_t elems = (size_t)place_elems(own, i, grad_buffer_each(own), dt_fsdp_unit_elems);
 
         grad_buffer->unit = -1;
         if (!own->holds_grads)
@@ -81,6 +102,20 @@ static void lay_out_lanes(dt_strategy_state *state, dt_layout *layout)
         if (own->sends_bf16)
             grad_buffer->bf16_buffer = dt_layout_take(layout, 2 * elems);
     }
+}
+
+/* If weights are held whole, the part of the frozen ones is a part of them. */
+static void lay_out_frozen(dt_strategy_state *state, int unit, dt_layout *layout)
+{
+    dt_fsdp *own = state->own;
+    dt_shard_unit *part = &own->shard.units[unit];
+    size_t bytes = dt_dtype_bytes(state->model->config.dtype);
+    unsigned char *whole = dt_fsdp_gather_buffer_of(own, unit)->frozen;
+
+    if (!own->holds_weights)
+        part->frozen = dt_layout_take(layout, bytes * (size_t)part->frozen_elems);
+    else if (whole != NULL)
+        part->frozen = whole + bytes * (size_t)part->frozen_start_elems;
 }
 
 static void lay_out_parts(dt_strategy_state *state, dt_layout *layout)
@@ -96,6 +131,7 @@ static void lay_out_parts(dt_strategy_state *state, dt_layout *layout)
             part->master = dt_layout_take(layout, 4 * (size_t)part->elems);
         else if ((whole = dt_fsdp_gather_buffer_of(own, unit)->weights) != NULL)
             part->master = whole + part->start_elems;
+        lay_out_frozen(state, unit, layout);
         dt_shard_take_states(&own->shard, unit, layout);
         if (own->bf16_parts != NULL)
             own->bf16_parts[unit] = dt_layout_take(layout, 2 * (size_t)part->elems);
@@ -130,15 +166,17 @@ static void fill_accounts(dt_strategy_state *state)
     for (int unit = 0; unit < state->model->unit_count; unit++)
         part += own->shard.units[unit].elems;
     for (int i = 0; i < own->gather_buffer_count; i++)
-        gather_buffers += place_elems(own, i, own->keeps_weights);
+        gather_buffers += gathered_elems(own, i);
     for (int i = 0; i < own->grad_buffer_count; i++)
-        grad_buffers += place_elems(own, i, grad_buffer_each(own));
+        grad_buffers += place_elems(own, i, grad_buffer_each(own), dt_fsdp_unit_elems);
 
     if (!own->holds_weights || state->model->config.dtype != DT_F32)
         state->parameters_bytes += 4 * part;
     if (own->holds_weights)
         state->parameters_bytes += type_bytes * gather_buffers;
     else
+        state->parameters_bytes += dt_shard_frozen_bytes(&own->shard);
+    if (!own->holds_weights)
         state->buffers_bytes += type_bytes * gather_buffers;
     state->gradients_bytes = own->holds_grads ? 4 * own->world_size * part : 4 * part;
     state->optimizer_bytes = dt_shard_optimizer_bytes(&own->shard);

@@ -29,7 +29,7 @@ typedef struct run {
 
 static size_t places_bytes(const dt_model *model)
 {
-    return 2 * (size_t)model->unit_count * sizeof(void *);
+    return 3 * (size_t)model->unit_count * sizeof(void *);
 }
 
 /* recorded: use graphs if the device can; tells: whether this pass writes to the log about them. */
@@ -62,10 +62,11 @@ static void pass_close(dt_pass *pass)
 
 static void copy_places(void **out, const dt_model *model)
 {
-    size_t bytes = places_bytes(model) / 2;
+    size_t bytes = places_bytes(model) / 3;
 
     memcpy(out, model->weights, bytes);
     memcpy(out + model->unit_count, model->grads, bytes);
+    memcpy(out + 2 * model->unit_count, model->frozen, bytes);
 }
 
 static void place_units(dt_pass *pass)
@@ -80,10 +81,11 @@ static void place_units(dt_pass *pass)
 static void put_back(dt_pass *pass)
 {
     dt_model *model = pass->model;
-    size_t bytes = places_bytes(model) / 2;
+    size_t bytes = places_bytes(model) / 3;
 
     memcpy(model->weights, pass->places, bytes);
     memcpy(model->grads, pass->places + model->unit_count, bytes);
+    memcpy(model->frozen, pass->places + 2 * model->unit_count, bytes);
 }
 
 static void write_key(dt_pass *pass, const dt_batch *batch, const double *loss_scale)

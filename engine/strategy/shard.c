@@ -3,13 +3,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/ops/ops.h"
 #include "engine/strategy/strategy_int.h"
 
 /* --- device memory as the host sees it */
 
+#define STAGED_ELEMS ((int64_t)1 << 20) /* of a frozen tensor, converted at once */
+
 typedef struct dt_host_mirror_piece {
     float *host, *device_memory; /* both addresses of the piece; equal on the CPU */
     size_t bytes;
+    /* of a frozen tensor: what it is a copy of, and where its address is put. NULL: not frozen */
+    dt_tensor frozen;
+    float **address;
 } dt_host_mirror_piece;
 
 /* Open a mirror of at most `capacity` pieces. */
@@ -25,6 +31,16 @@ static dt_status host_mirror_open(dt_host_mirror *out, dt_device *device, int ca
     return DT_OK;
 }
 
+static dt_status take_copy(dt_host_mirror_piece *piece, dt_error *err)
+{
+    piece->host = calloc(1, piece->bytes);
+    if (piece->host == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM,
+                       "no host memory (%.1f MB) for a copy of the device's tensors",
+                       (double)piece->bytes / 1e6);
+    return DT_OK;
+}
+
 /* *host: host address of `elems` floats of device memory; NULL if device_memory is NULL. */
 static dt_status host_mirror_add(dt_host_mirror *mirror, float **host, float *device_memory,
                                  int64_t elems, dt_error *err)
@@ -32,18 +48,117 @@ static dt_status host_mirror_add(dt_host_mirror *mirror, float **host, float *de
     dt_host_mirror_piece piece = {.host = device_memory,
                                   .device_memory = device_memory,
                                   .bytes = (size_t)elems * sizeof(float)};
+    dt_status st = DT_OK;
 
     *host = NULL;
     if (device_memory == NULL)
         return DT_OK;
     DT_ASSERT(mirror->count < mirror->capacity);
-    if (!mirror->device->host_reads && (piece.host = calloc(1, piece.bytes)) == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM,
-                       "no host memory (%.1f MB) for a copy of the device's tensors",
-                       (double)piece.bytes / 1e6);
+    if (!mirror->device->host_reads)
+        DT_TRY(take_copy(&piece, err));
     mirror->pieces[mirror->count++] = piece;
     *host = piece.host;
+out:
+    return st;
+}
+
+/* The same for a tensor in any type; *host is NULL while the copy does not exist. */
+static dt_status host_mirror_add_frozen(dt_host_mirror *mirror, float **host,
+                                        const dt_tensor *device_memory, dt_error *err)
+{
+    dt_host_mirror_piece piece = {.bytes = (size_t)dt_tensor_elems(device_memory) * sizeof(float),
+                                  .frozen = *device_memory,
+                                  .address = host};
+
+    if (device_memory->dtype == DT_F32 && mirror->device->host_reads)
+        return host_mirror_add(mirror, host, device_memory->data, dt_tensor_elems(device_memory),
+                               err);
+    *host = NULL;
+    DT_ASSERT(mirror->count < mirror->capacity);
+    mirror->pieces[mirror->count++] = piece;
     return DT_OK;
+}
+
+dt_status dt_host_mirror_hold(dt_host_mirror *mirror, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    for (int i = 0; i < mirror->count; i++) {
+        dt_host_mirror_piece *piece = &mirror->pieces[i];
+
+        if (piece->address == NULL || piece->host != NULL)
+            continue;
+        DT_TRY(take_copy(piece, err));
+        *piece->address = piece->host;
+    }
+out:
+    return st;
+}
+
+void dt_host_mirror_release(dt_host_mirror *mirror)
+{
+    for (int i = 0; i < mirror->count; i++) {
+        dt_host_mirror_piece *piece = &mirror->pieces[i];
+
+        if (piece->address == NULL)
+            continue;
+        free(piece->host);
+        piece->host = NULL;
+        *piece->address = NULL;
+    }
+}
+
+/* Copies a frozen tensor to or from its copy: directly if it is fp32, otherwise through `stage`, which the device
+ * converts. */
+static dt_status convert(dt_device *device, const dt_host_mirror_piece *piece,
+                         const dt_device_arena *stage, bool to_device, dt_error *err)
+{
+    int64_t elems = dt_tensor_elems(&piece->frozen), count;
+    dt_dtype dtype = piece->frozen.dtype;
+    unsigned char *data = piece->frozen.data;
+    dt_status st = DT_OK;
+
+    if (dtype == DT_F32)
+        return to_device ? device->copy_in(device, data, piece->host, piece->bytes, err)
+                         : device->copy_out(device, piece->host, data, piece->bytes, err);
+    for (int64_t at = 0; at < elems; at += count) {
+        count = elems - at < STAGED_ELEMS ? elems - at : STAGED_ELEMS;
+        size_t bytes = (size_t)count * sizeof(float);
+        dt_tensor here = dt_tensor_1d(data + (size_t)at * dt_dtype_bytes(dtype), dtype, count);
+        dt_tensor wide = dt_tensor_1d(stage->base, DT_F32, count);
+
+        if (to_device) {
+            DT_TRY(device->copy_in(device, wide.data, piece->host + at, bytes, err));
+            DT_TRY(device->ops->cast(device, &here, &wide, err));
+        } else {
+            DT_TRY(device->ops->cast(device, &wide, &here, err));
+            DT_TRY(device->copy_out(device, piece->host + at, wide.data, bytes, err));
+        }
+        DT_TRY(device->synchronize(device, err)); /* before the stage is used again */
+    }
+out:
+    return st;
+}
+
+/* Copies frozen tensors whose copies exist. */
+static dt_status convert_all(dt_host_mirror *mirror, bool to_device, dt_error *err)
+{
+    dt_device_arena stage = {0};
+    dt_status st = DT_OK;
+
+    for (int i = 0; i < mirror->count; i++) {
+        const dt_host_mirror_piece *piece = &mirror->pieces[i];
+
+        if (piece->address == NULL || piece->host == NULL)
+            continue;
+        if (stage.base == NULL)
+            DT_TRY(dt_device_arena_open(&stage, mirror->device,
+                                        (size_t)STAGED_ELEMS * sizeof(float), err));
+        DT_TRY(convert(mirror->device, piece, &stage, to_device, err));
+    }
+out:
+    dt_device_arena_close(&stage);
+    return st;
 }
 
 dt_status dt_host_mirror_from_device(dt_host_mirror *mirror, dt_error *err)
@@ -51,10 +166,12 @@ dt_status dt_host_mirror_from_device(dt_host_mirror *mirror, dt_error *err)
     dt_device *device = mirror->device;
     dt_status st = DT_OK;
 
+    DT_TRY(dt_host_mirror_hold(mirror, err));
+    DT_TRY(convert_all(mirror, false, err));
     for (int i = 0; i < mirror->count; i++) {
         dt_host_mirror_piece *piece = &mirror->pieces[i];
 
-        if (piece->host != piece->device_memory)
+        if (piece->address == NULL && piece->host != piece->device_memory)
             DT_TRY(device->copy_out(device, piece->host, piece->device_memory, piece->bytes, err));
     }
     DT_TRY(device->synchronize(device, err));
@@ -67,13 +184,15 @@ dt_status dt_host_mirror_to_device(dt_host_mirror *mirror, dt_error *err)
     dt_device *device = mirror->device;
     dt_status st = DT_OK;
 
+    DT_TRY(convert_all(mirror, true, err));
     for (int i = 0; i < mirror->count; i++) {
         dt_host_mirror_piece *piece = &mirror->pieces[i];
 
-        if (piece->host != piece->device_memory)
+        if (piece->address == NULL && piece->host != piece->device_memory)
             DT_TRY(device->copy_in(device, piece->device_memory, piece->host, piece->bytes, err));
     }
     DT_TRY(device->synchronize(device, err));
+    dt_host_mirror_release(mirror);
 out:
     return st;
 }
@@ -81,6 +200,7 @@ out:
 /* accepts a zeroed mirror */
 static void host_mirror_close(dt_host_mirror *mirror)
 {
+    dt_host_mirror_release(mirror);
     for (int i = 0; i < mirror->count; i++)
         if (mirror->pieces[i].host != mirror->pieces[i].device_memory)
             free(mirror->pieces[i].host);
@@ -144,17 +264,18 @@ static dt_optimizer_group group_of(const dt_shard *shard, const dt_param *param)
 
 static int states_of(const dt_shard *shard, const dt_param *param)
 {
-    return dt_optimizer_states(&shard->options, dt_param_is_matrix(param));
+    return param->trainable ? dt_optimizer_states(&shard->options, dt_param_is_matrix(param)) : 0;
 }
 
 bool dt_shard_part_in_slice(int64_t *first, int64_t *end, int64_t *at, const dt_shard *shard,
                             const dt_param *param)
 {
     const dt_shard_unit *slice = &shard->units[param->unit];
-    int64_t before = slice->start_elems - param->offset_elems;
+    int64_t start = param->trainable ? slice->start_elems : slice->frozen_start_elems;
+    int64_t before = start - param->offset_elems;
 
     *first = before > 0 ? before : 0;
-    *end = before + slice->elems;
+    *end = before + (param->trainable ? slice->elems : slice->frozen_elems);
     if (*end > param->held.elems)
         *end = param->held.elems;
     *at = *first - before;
@@ -214,7 +335,7 @@ void dt_shard_take_work(dt_shard *shard, dt_layout *layout)
         const dt_param *param = &shard->model->params[i];
         int64_t bytes = 0;
 
-        if (group_of(shard, param) == DT_GROUP_MATRIX)
+        if (param->trainable && group_of(shard, param) == DT_GROUP_MATRIX)
             bytes = dt_shard_shaping(shard)->work_bytes(param->held.dim[0], param->held.dim[1],
                                                         dt_shard_work_dtype(shard));
         if ((size_t)bytes > shard->work_bytes)
@@ -229,13 +350,17 @@ void dt_shard_take_unit(dt_shard *shard, int unit, dt_layout *layout)
     dt_model *model = shard->model;
     dt_shard_unit *slice = &shard->units[unit];
     size_t elems = (size_t)model->units[unit].elems;
+    size_t frozen_elems = (size_t)model->units[unit].frozen_elems;
 
     slice->elems = (int64_t)elems;
+    slice->frozen_elems = (int64_t)frozen_elems;
     slice->master = dt_layout_take(layout, 4 * elems);
     slice->grad = dt_layout_take(layout, 4 * elems);
     dt_shard_take_states(shard, unit, layout);
     if (model->config.dtype != DT_F32)
         slice->copy = dt_layout_take(layout, dt_dtype_bytes(model->config.dtype) * elems);
+    slice->frozen = dt_layout_take(layout, dt_dtype_bytes(model->config.dtype) * frozen_elems);
+    model->frozen[unit] = slice->frozen;
     model->grads[unit] = slice->grad;
     model->weights[unit] = slice->copy != NULL ? slice->copy : slice->master;
 }
@@ -248,6 +373,15 @@ int64_t dt_shard_optimizer_bytes(const dt_shard *shard)
         for (int s = 0; s < DT_OPTIMIZER_STATES; s++)
             elems += shard->units[unit].state_elems[s];
     return 4 * elems;
+}
+
+int64_t dt_shard_frozen_bytes(const dt_shard *shard)
+{
+    int64_t elems = 0;
+
+    for (int unit = 0; unit < shard->model->unit_count; unit++)
+        elems += shard->units[unit].frozen_elems;
+    return (int64_t)dt_dtype_bytes(shard->model->config.dtype) * elems;
 }
 
 /* --- tables */
@@ -307,6 +441,14 @@ static dt_status add_chunk(dt_shard *shard, int param, const dt_slice *slice, in
     dt_status st = DT_OK;
 
     *chunk = (dt_state_chunk){.param = param, .slice = *slice};
+    if (!shard->model->params[param].trainable) {
+        dt_dtype dtype = shard->model->config.dtype;
+        unsigned char *data = own->frozen;
+        dt_tensor frozen =
+            dt_tensor_1d(data + (size_t)at * dt_dtype_bytes(dtype), dtype, slice->elems);
+
+        return host_mirror_add_frozen(&shard->host_mirror, &chunk->value, &frozen, err);
+    }
     DT_TRY(
         host_mirror_add(&shard->host_mirror, &chunk->value, own->master + at, slice->elems, err));
     for (int s = 0; s < states_of(shard, &shard->model->params[param]); s++) {
@@ -357,7 +499,8 @@ dt_status dt_shard_make_tables(dt_shard *shard, bool with_chunks, dt_error *err)
     dt_status st = DT_OK;
 
     for (int i = 0; i < shard->model->param_count; i++)
-        if (dt_shard_part_in_slice(&first, &end, &at, shard, &shard->model->params[i]))
+        if (shard->model->params[i].trainable &&
+            dt_shard_part_in_slice(&first, &end, &at, shard, &shard->model->params[i]))
             add_run(shard, i, at, end - first);
     if (!with_chunks)
         return DT_OK;
@@ -394,6 +537,9 @@ out:
 
 dt_status dt_shard_init(dt_shard *shard, uint64_t seed, dt_error *err)
 {
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_host_mirror_hold(&shard->host_mirror, err));
     for (int i = 0; i < shard->chunk_count; i++) {
         const dt_state_chunk *chunk = &shard->chunks[i];
         dt_box box = whole_of(&shard->model->params[chunk->param]);
@@ -403,7 +549,9 @@ dt_status dt_shard_init(dt_shard *shard, uint64_t seed, dt_error *err)
             dt_model_init_range(chunk->value + run.at_a, shard->model, chunk->param, run.at_b,
                                 run.elems, seed);
     }
-    return dt_host_mirror_to_device(&shard->host_mirror, err);
+    DT_TRY(dt_host_mirror_to_device(&shard->host_mirror, err));
+out:
+    return st;
 }
 
 dt_status dt_shard_refresh(dt_shard *shard, dt_error *err)
@@ -416,7 +564,7 @@ dt_status dt_shard_refresh(dt_shard *shard, dt_error *err)
         dt_tensor master = dt_tensor_1d(slice->master, DT_F32, slice->elems);
         dt_tensor copy = dt_tensor_1d(slice->copy, shard->model->config.dtype, slice->elems);
 
-        if (copy.data != NULL)
+        if (copy.data != NULL && slice->elems > 0)
             DT_TRY(device->ops->cast(device, &copy, &master, err));
     }
 out:
@@ -446,6 +594,7 @@ void dt_shard_leave_model(dt_model *model)
     model->hooks = NULL;
     for (int unit = 0; unit < model->unit_count; unit++) {
         model->weights[unit] = NULL;
+        model->frozen[unit] = NULL;
         model->grads[unit] = NULL;
     }
 }

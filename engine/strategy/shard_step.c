@@ -64,7 +64,8 @@ static bool has_matrices(const dt_shard *shard, int unit)
     const dt_unit *of = &shard->model->units[unit];
 
     for (int i = 0; i < of->param_count; i++)
-        if (dt_param_is_matrix(&shard->model->params[of->first_param + i]))
+        if (dt_param_is_matrix(&shard->model->params[of->first_param + i]) &&
+            shard->model->params[of->first_param + i].trainable)
             return true;
     return false;
 }
@@ -193,7 +194,8 @@ dt_status dt_shard_sum_terms(dt_shard *shard, const dt_strategy_state *state, dt
         dt_tensor grads;
 
         /* ranks that share a parameter have the same slice of it */
-        if (!param->held.summed || !dt_shard_part_in_slice(&first, &end, &at, shard, param))
+        if (!param->trainable || !param->held.summed ||
+            !dt_shard_part_in_slice(&first, &end, &at, shard, param))
             continue;
         grads = grads_of(shard, param->unit, at, end - first);
         DT_TRY(peers->sum(peers->self, &grads, err));
@@ -225,6 +227,8 @@ out:
 
 static dt_status square(squaring *of, dt_tensor grads, dt_error *err)
 {
+    if (dt_tensor_elems(&grads) == 0)
+        return DT_OK;
     of->grads[of->count++] = grads;
     return of->count == SLICES_AT_ONCE ? square_all(of, err) : DT_OK;
 }
@@ -239,7 +243,8 @@ static dt_status square_counted(squaring *of, const dt_shard *shard, int unit, d
     for (int i = 0; i < table->param_count; i++) {
         const dt_param *param = &shard->model->params[table->first_param + i];
 
-        if (param->held.counted && dt_shard_part_in_slice(&first, &end, &at, shard, param))
+        if (param->trainable && param->held.counted &&
+            dt_shard_part_in_slice(&first, &end, &at, shard, param))
             DT_TRY(square(of, grads_of(shard, unit, at, end - first), err));
     }
 out:
@@ -309,6 +314,7 @@ dt_status dt_shard_update(dt_shard *shard, const dt_optimizer_args *args, dt_err
     dt_status st = DT_OK;
 
     DT_ASSERT(args->step >= 1);
+    dt_host_mirror_release(&shard->host_mirror); /* of the last export */
     DT_TRY(send_factors(shard, args, err));
     DT_TRY(dt_graph_cache_run(shard->graph_cache, &ops, err));
     if (shard->optimizer->matrices != NULL)

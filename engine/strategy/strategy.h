@@ -4,6 +4,10 @@
  * train.c never asks which strategy it has. A strategy owns the storage of the model's units, follows
  * passes through dt_model_hooks, and runs the passes: dp has one replica per thread.
  *
+ * Parameters that are not trained (dt_model_config.frozen) are held in the compute type alone, without gradients and
+ * moments, and are sent only to those that lack them: at the start, and by fsdp when a unit is used. In the tables of
+ * bytes at the head of each strategy an element of theirs has the line "parameters (compute type)" only.
+ *
  * Life: setup → (step_begin → forward_backward per micro-step → grads_finish → grad_norm →
  * update)* → teardown. evaluate, export and import are called between steps. A step whose gradients are
  * not finite (fp16) omits update.
@@ -61,6 +65,7 @@ typedef struct dt_state_chunk {
     int param;      /* index of the parameter in the model's table */
     dt_slice slice; /* part of the parameter; a rank can hold several parts */
     float *value;
+    /* NULL also if the parameter is not trained */
     float *state[DT_OPTIMIZER_STATES]; /* optimizer states; NULL if the optimizer lacks that one */
 } dt_state_chunk;
 

@@ -11,6 +11,7 @@
 #include "engine/device/device.h"
 #include "engine/model/model.h"
 #include "engine/strategy/strategy.h"
+#include "engine/tensor.h"
 
 /* graph_cache: records ops that repeat every step and launches them as CUDA graphs (device/graph.h).
  *
@@ -69,7 +70,7 @@ dt_status dt_graph_cache_break(dt_graph_cache *cache, int64_t which, dt_error *e
 typedef struct dt_pass {
     dt_model *model;
     dt_graph_cache *graph_cache; /* recorded ops; NULL: ops are launched one by one */
-    /* addresses of the units' weights, then gradients; swapped with the model's during recording */
+    /* addresses of the units' weights, gradients, and frozen weights; swapped with the model's during recording */
     void **places;
 } dt_pass;
 
@@ -106,6 +107,8 @@ dt_status dt_replica_evaluate(dt_replica *replica, const dt_micro_batch *batch, 
  *
  * Purpose    the only place that knows whether the host can read a device's memory. On the CPU a
  *            piece is the memory itself and nothing is copied; on a GPU it is a copy in host memory
+ * Frozen     weights that are not trained are seldom read, and held in the compute type: their copies, in fp32, exist
+ *            only from dt_host_mirror_hold or from_device until to_device or release
  * Ownership  owns the copies; borrows device and device memory
  * Threads    the device's
  */
@@ -116,6 +119,9 @@ typedef struct dt_host_mirror {
     int count, capacity;
 } dt_host_mirror;
 
+/* Allocate the copies of frozen tensors, zeroed; release them. */
+dt_status dt_host_mirror_hold(dt_host_mirror *mirror, dt_error *err);
+void dt_host_mirror_release(dt_host_mirror *mirror);
 /* Copy all pieces from or to the device; complete on return. */
 dt_status dt_host_mirror_from_device(dt_host_mirror *mirror, dt_error *err);
 dt_status dt_host_mirror_to_device(dt_host_mirror *mirror, dt_error *err);
@@ -127,6 +133,8 @@ dt_status dt_host_mirror_to_device(dt_host_mirror *mirror, dt_error *err);
  * Shapes     a slice is `elems` elements of a unit's flat buffer, starting at start_elems; it can extend
  *            past the unit's end, where everything is and stays zero
  * Tensor     a slice is of what this tensor rank holds; chunks say where that is in the whole parameter
+ * Frozen     parameters that are not trained are a second flat buffer, in the compute type: without gradient, states and
+ *            master; only initial values and checkpoints (both through chunks) concern them
  * Groups     weight_decay is 0 for parameters without decay (dt_param.decay), unless all decay: two sets
  *            of factors
  * Ownership  owns its tables and the host's copies (dt_host_mirror); the strategy owns the memory of
@@ -143,6 +151,9 @@ typedef struct dt_shard_unit {
     int64_t state_elems[DT_OPTIMIZER_STATES];
     float *grad; /* reduced gradient of the slice */
     void *copy;  /* in the compute type, equal to master after every update; MAY be NULL */
+    /* the slice of the unit's frozen parameters, in the compute type */
+    int64_t frozen_start_elems, frozen_elems;
+    void *frozen;
 } dt_shard_unit;
 
 /* Ranks that hold the same whole units and divide the work on matrices among themselves. */
@@ -190,14 +201,15 @@ void dt_shard_close(dt_shard *shard); /* accepts a zeroed or partly opened shard
 void dt_shard_take_states(dt_shard *shard, int unit, dt_layout *layout);
 /* Allocate the optimizer's scratch; call once. */
 void dt_shard_take_work(dt_shard *shard, dt_layout *layout);
-/* Allocate a slice that is the whole unit: master, states, gradient, and the copy if the compute
- * type is not fp32. The model computes with them. */
+/* Allocate a slice that is the whole unit: master, states, gradient, the copy if the compute type is
+ * not fp32, and the frozen parameters. The model computes with them. */
 void dt_shard_take_unit(dt_shard *shard, int unit, dt_layout *layout);
 /* with_chunks: this rank reads and writes checkpoints. */
 dt_status dt_shard_make_tables(dt_shard *shard, bool with_chunks, dt_error *err);
 
-/* Bytes of the optimizer states. */
+/* Bytes of the optimizer states, and of the slices of frozen parameters. */
 int64_t dt_shard_optimizer_bytes(const dt_shard *shard);
+int64_t dt_shard_frozen_bytes(const dt_shard *shard);
 /* Implement export_state and import_state of dt_strategy. */
 dt_status dt_shard_export(dt_shard *shard, const dt_state_chunk **chunks, int *count,
                           dt_error *err);
@@ -230,8 +242,8 @@ typedef struct dt_shard_run {
     dt_optimizer_group group;
 } dt_shard_run;
 
-/* The range of a parameter, relative to its first element that this rank holds, that is in this rank's slice; false:
- * none. *at: where it starts in the slice. */
+/* The range of a parameter, relative to its first element that this rank holds, that is in this rank's slice (of the
+ * trained or the frozen parameters); false: none. *at: where it starts in the slice. */
 bool dt_shard_part_in_slice(int64_t *first, int64_t *end, int64_t *at, const dt_shard *shard,
                             const dt_param *param);
 

@@ -127,6 +127,7 @@ static dt_status take_unit(void *self, int unit, dt_error *err)
     dt_tensor to = dt_tensor_1d(NULL, bleu->model->config.dtype, bleu->model->units[unit].elems);
     dt_tensor from = to;
 
+    DT_ASSERT(session->model->units[unit].frozen_elems == 0); /* no recipe freezes a translator */
     from.data = bleu->model->weights[unit] = session->model->weights[unit];
     if (bleu->gathered == NULL)
         return DT_OK;

@@ -2,7 +2,9 @@
  * group holds. */
 #include "recipes/architecture/architecture.h"
 
+#include <fnmatch.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -206,6 +208,8 @@ static dt_status check_tensor(const dt_model_config *config, dt_error *err)
     return DT_OK;
 }
 
+static dt_param_sink count_params(const dt_model_config *config);
+
 dt_status dt_model_config_check(const dt_model_config *config, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -216,6 +220,11 @@ dt_status dt_model_config_check(const dt_model_config *config, dt_error *err)
     if (config->dtype != DT_F32 && config->dtype != DT_BF16 && config->dtype != DT_F16)
         DT_THROW(err, DT_ERR_UNSUPPORTED, "unsupported precision '%s'; expected fp32, bf16 or fp16",
                  dt_dtype_name(config->dtype));
+    if (config->frozen != NULL && count_params(config).splits)
+        DT_THROW(err, DT_ERR_RECIPE,
+                 "model: frozen '%s' names only some of the weights that form one matrix (as q, k "
+                 "and v do): name all of them",
+                 config->frozen);
     if (config->incremental && !config->inference)
         DT_THROW(err, DT_ERR_USAGE, "model: a KV cache can only be used without a backward pass");
     /* keeps every size of a pass in 64 bits */
@@ -231,17 +240,58 @@ out:
 
 /* --- parameters */
 
+#define NAME_ROOM 256
+
+/* Returns whether one of the patterns, which are separated by blanks, matches the name. */
+static bool matches(const char *patterns, const char *name)
+{
+    char pattern[NAME_ROOM];
+
+    while (*(patterns += strspn(patterns, " ")) != '\0') {
+        size_t length = strcspn(patterns, " ");
+
+        if (length < sizeof(pattern)) {
+            memcpy(pattern, patterns, length);
+            pattern[length] = '\0';
+            if (fnmatch(pattern, name, 0) == 0)
+                return true;
+        }
+        patterns += length;
+    }
+    return false;
+}
+
+static bool is_frozen(const dt_param_sink *sink, const char *name_format, va_list args)
+{
+    char name[NAME_ROOM];
+
+    if (sink->frozen == NULL)
+        return false;
+    (void)vsnprintf(name, sizeof(name), name_format, args);
+    return matches(sink->frozen, name);
+}
+
 void dt_param_add(dt_param_sink *sink, const dt_param_shape *shape, const char *name_format, ...)
 {
     dt_param param = {.unit = sink->unit,
                       .ndim = shape->ndim,
                       .stored_rows = shape->stored_rows > 0 ? shape->stored_rows : shape->dim[0],
                       .elems = 1,
-                      .offset_elems = shape->joined ? sink->unit_end : sink->unit_elems,
                       .init = shape->init,
                       .init_std = shape->init_std,
                       .decay = shape->ndim >= 2};
+    int64_t *buffer_elems;
+    va_list args;
 
+    va_start(args, name_format);
+    param.trainable = !is_frozen(sink, name_format, args);
+    va_end(args);
+    if (shape->joined && param.trainable != sink->trainable) {
+        sink->splits = true;
+        param.trainable = sink->trainable;
+    }
+    buffer_elems = param.trainable ? &sink->unit_elems : &sink->frozen_elems;
+    param.offset_elems = shape->joined ? sink->unit_end : *buffer_elems;
     for (int i = 0; i < DT_PARAM_DIMS; i++) {
         param.dim[i] = i < shape->ndim ? shape->dim[i] : 1;
         param.elems = dt_size_times(param.elems, param.dim[i]);
@@ -249,13 +299,12 @@ void dt_param_add(dt_param_sink *sink, const dt_param_shape *shape, const char *
     param.held = dt_param_hold(param.dim, shape->cut, shape->key_heads, &sink->tensor);
     sink->elems = dt_size_plus(sink->elems, param.elems);
     sink->held_elems = dt_size_plus(sink->held_elems, param.held.elems);
-    if (sink->each_matrix != NULL && dt_param_is_matrix(&param))
+    if (sink->each_matrix != NULL && dt_param_is_matrix(&param) && param.trainable)
         sink->each_matrix(sink->self, &param);
     sink->unit_end = dt_size_plus(param.offset_elems, param.held.elems);
-    sink->unit_elems = dt_size_plus(sink->unit_end, 15) / 16 * 16;
+    *buffer_elems = dt_size_plus(sink->unit_end, 15) / 16 * 16;
+    sink->trainable = param.trainable;
     if (sink->params != NULL) {
-        va_list args;
-
         va_start(args, name_format);
         param.name = dt_arena_vprintf(sink->arena, name_format, args);
         va_end(args);
@@ -268,7 +317,9 @@ static void add_unit(dt_param_sink *sink, const dt_model_config *config, int uni
 {
     sink->unit = unit;
     sink->tensor = config->tensor;
+    sink->frozen = config->frozen;
     sink->unit_elems = 0;
+    sink->frozen_elems = 0;
     sink->unit_end = 0;
     dt_architecture_find(config->kind)->params(sink, config, unit);
 }
@@ -332,6 +383,7 @@ void dt_param_table_make(dt_param_table *out, const dt_model_config *config, dt_
         add_unit(&sink, config, unit);
         row->param_count = sink.count - row->first_param;
         row->elems = sink.unit_elems;
+        row->frozen_elems = sink.frozen_elems;
     }
 }
 

@@ -93,11 +93,12 @@ typedef struct dt_param {
     int64_t elems;
     dt_param_held held; /* what a rank holds of it; everything above is about the whole parameter */
     int64_t
-        offset_elems; /* offset in the unit's flat buffer, a multiple of 16 elements except for joined
-                           * parameters */
+        offset_elems; /* offset in the unit's flat buffer, or in that of its frozen parameters: a
+                           * multiple of 16 elements except for joined parameters */
     dt_init_kind init;
     double init_std;
-    bool decay; /* two or more dimensions: has weight decay */
+    bool decay;     /* two or more dimensions: has weight decay */
+    bool trainable; /* false: frozen, see dt_model_config.frozen */
 } dt_param;
 
 /* Returns whether it is a matrix of a hidden layer, which some optimizers update as a whole; embeddings and
@@ -112,6 +113,8 @@ typedef struct dt_unit {
     int64_t
         elems; /* size of the flat buffer of what a rank holds, including gaps between parameters
                     * (kept zero) */
+    int64_t
+        frozen_elems; /* size of a second flat buffer, with the parameters that are not trained */
 } dt_unit;
 
 /* All parameters, unit by unit. */
@@ -171,11 +174,14 @@ typedef struct dt_model_config {
     dt_recompute_kind recompute;
     dt_dtype dtype;         /* of activations and of the weights that enter ops: F32, BF16 or F16 */
     dt_tensor_place tensor; /* the rank among those that divide every layer */
-    bool inference;         /* no backward */
-    bool incremental;       /* inference: allocates the KV cache of dt_model_extend */
-    int64_t sequences;      /* incremental: sequences that grow at once; 0: one */
-    int64_t kept;     /* incremental: largest number of cached tokens of each; 0: the context */
-    int64_t versions; /* incremental translations: hypotheses of each sequence; 0: one */
+    /* MAY: names of parameters that are not trained, as patterns of fnmatch(3) separated by blanks; borrowed. They have
+     * no gradients and no optimizer state, and are held in `dtype` alone. NULL: all are trained */
+    const char *frozen;
+    bool inference;    /* no backward */
+    bool incremental;  /* inference: allocates the KV cache of dt_model_extend */
+    int64_t sequences; /* incremental: sequences that grow at once; 0: one */
+    int64_t kept;      /* incremental: largest number of cached tokens of each; 0: the context */
+    int64_t versions;  /* incremental translations: hypotheses of each sequence; 0: one */
     dt_decoder_config decoder;
     union { /* by kind */
         DT_MODELS(DT_MODEL_MEMBER)
@@ -248,13 +254,13 @@ dt_status dt_model_config_check(const dt_model_config *config, dt_error *err);
 /* Returns the first size that the config's tensor ranks cannot divide; NULL: none. */
 const dt_divided_size *dt_model_undivided(const dt_model_config *config);
 
-/* Returns the elements of a unit's flat buffer. */
+/* Returns the elements of a unit's flat buffer: of its trained parameters. */
 int64_t dt_model_unit_elems(const dt_model_config *config, int unit);
 /* Returns the elements of all parameters, with padding and without gaps. */
 int64_t dt_model_config_elems(const dt_model_config *config);
 /* The same of what the config's tensor rank holds. */
 int64_t dt_model_config_held_elems(const dt_model_config *config);
-/* Calls `each` for every matrix of a hidden layer (dt_param_is_matrix), without its name. */
+/* Calls `each` for every trained matrix of a hidden layer (dt_param_is_matrix), without its name. */
 void dt_model_each_matrix(const dt_model_config *config,
                           void (*each)(void *self, const dt_param *matrix), void *self);
 /* Returns the bytes of a batch of config.batch samples. */
@@ -279,8 +285,13 @@ typedef struct dt_param_sink {
     dt_tensor_place tensor;
     void (*each_matrix)(void *self, const dt_param *matrix); /* MAY be NULL */
     void *self;
-    int64_t unit_elems; /* size of the unit's flat buffer so far */
-    int64_t unit_end;   /* end of the last parameter in it */
+    const char *frozen;   /* dt_model_config.frozen */
+    int64_t unit_elems;   /* size of the unit's flat buffer so far */
+    int64_t frozen_elems; /* size of that of its frozen parameters */
+    /* of the last parameter: its end in its buffer, and whether it is trained */
+    int64_t unit_end;
+    bool trainable;
+    bool splits; /* parameters that are joined differ in this */
 } dt_param_sink;
 
 typedef struct dt_param_shape {

@@ -44,8 +44,10 @@ void case_rmsnorm(bench *b, const int64_t *dim)
     int64_t n = dim[0], c = dim[1];
     operand x = bench_random(b, b->act, 2.0, n, c, 0), dy = bench_random(b, b->act, 1.0, n, c, 0);
     operand w = bench_random(b, b->act, 1.0, c, 0, 0), dx = bench_random(b, b->act, 1.0, n, c, 0);
-    operand dw = bench_random(b, DT_F32, 1.0, c, 0, 0);
+    operand dw = bench_random(b, DT_F32, 1.0, c, 0, 0),
+            more = bench_random(b, b->act, 1.0, n, c, 0);
     dt_tensor y = bench_output(b, b->act, n, c, 0), rstd = bench_output(b, DT_F32, n, 0, 0);
+    dt_tensor none = {0};
     double *want = bench_doubles(b, n * c), *want_rstd = bench_doubles(b, n);
     dt_error err = DT_ERROR_INIT;
 
@@ -64,6 +66,15 @@ void case_rmsnorm(bench *b, const int64_t *dim)
                       want_rstd[i], c);
     bench_check(b, "dx", &dx.tensor, dx.value);
     bench_check(b, "dw", &dw.tensor, dw.value);
+
+    /* without dw, which is not trained */
+    bench_ok(b->device.ops->rmsnorm_backward(&b->device, &more.tensor, &none, &dy.tensor, &x.tensor,
+                                             &rstd, &w.tensor, &err),
+             &err);
+    for (int64_t i = 0; i < n; i++)
+        norm_backward(more.value + i * c, dw.value, dy.value + i * c, x.value + i * c, w.value,
+                      want_rstd[i], c);
+    bench_check(b, "dx alone", &more.tensor, more.value);
 }
 
 /* Rotates a head by row t's angles; sign -1: back. y may be z. */
@@ -88,8 +99,10 @@ static void rotary(bench *b, const int64_t *dim, bool normed)
     operand w = bench_random(b, b->act, 1.0, d, 0, 0), dw = bench_random(b, DT_F32, 1.0, d, 0, 0);
     dt_tensor y = bench_output(b, b->act, batch, t, heads * d), none = {0};
     dt_tensor rstd = bench_output(b, DT_F32, count > 0 ? count : 1, 0, 0);
+    dt_tensor alone = bench_output(b, b->act, batch, t, heads * d);
     dt_heads from = dt_heads_of(&x.tensor, first, heads, d), to = dt_heads_of(&y, 0, heads, d);
-    dt_heads gradient = dt_heads_of(&dy.tensor, 0, heads, d);
+    dt_heads gradient = dt_heads_of(&dy.tensor, 0, heads, d),
+             other = dt_heads_of(&alone, 0, heads, d);
     double *want = bench_doubles(b, n * heads * d), *dwant = bench_doubles(b, n * heads * d);
     double *want_rstd = bench_doubles(b, count), *in_place = bench_doubles(b, n * wide);
     const dt_ops *ops = b->device.ops;
@@ -116,8 +129,14 @@ static void rotary(bench *b, const int64_t *dim, bool normed)
                                  normed ? &w.tensor : &none, &angles.tensor, EPS, &err),
              &err);
     bench_check(b, "y", &y, want);
-    if (normed)
+    if (normed) {
         bench_check(b, "rstd", &rstd, want_rstd);
+        /* without dw, which is not trained */
+        bench_ok(ops->rotary_backward(&b->device, &other, &none, &gradient, &from, &rstd, &w.tensor,
+                                      &angles.tensor, &err),
+                 &err);
+        bench_check(b, "dx alone", &alone, dwant);
+    }
     bench_ok(ops->rotary_backward(&b->device, &gradient, normed ? &dw.tensor : &none, &gradient,
                                   &from, normed ? &rstd : &none, normed ? &w.tensor : &none,
                                   &angles.tensor, &err),

@@ -20,7 +20,7 @@ void case_matmul(bench *b, const int64_t *dim)
     operand dw = bench_random(b, DT_F32, 1.0, o, i, 0),
             dbias = bench_random(b, DT_F32, 1.0, o, 0, 0);
     dt_tensor y = bench_output(b, b->act, n, o, 0), wide_y = bench_output(b, DT_F32, n, o, 0);
-    dt_tensor dx = bench_output(b, b->act, n, i, 0);
+    dt_tensor dx = bench_output(b, b->act, n, i, 0), none = {0};
     double *want = bench_doubles(b, n * o), *want_dx = bench_doubles(b, n * i);
     dt_error err = DT_ERROR_INIT;
 
@@ -39,6 +39,13 @@ void case_matmul(bench *b, const int64_t *dim)
              &err);
     bench_check(b, "dw", &dw.tensor, dw.value);
     bench_check(b, "dbias", &dbias.tensor, dbias.value);
+
+    /* a bias whose weight is not trained */
+    bench_ok(
+        ops->matmul_backward_weight(&b->device, &none, &dbias.tensor, &dy.tensor, &x.tensor, &err),
+        &err);
+    ref_matmul_backward(want_dx, dw.value, dbias.value, dy.value, x.value, w.value, n, i, o);
+    bench_check(b, "dbias alone", &dbias.tensor, dbias.value);
 }
 
 /* N I O, if the backend has it: pre = x w^T + bias, y = gelu(pre); dpre = (dy v) gelu'(pre), v

@@ -12,7 +12,7 @@
 static void embedding(bench *b, const int64_t *dim, double scale, bool learned_places)
 {
     int64_t batch = dim[0], t = dim[1], c = dim[2], vocab = dim[3], n = batch * t;
-    dt_tensor tokens = bench_tokens(b, 0, vocab, batch, t), none = {0};
+    dt_tensor tokens = bench_tokens(b, 0, vocab, batch, t), none = {0}, frozen;
     operand wte = bench_random(b, b->act, 1.0, vocab, c, 0);
     operand wpe = bench_random(b, b->act, 1.0, t + 1, c, 0);
     operand dout = bench_random(b, b->act, 1.0, batch, t, c);
@@ -36,6 +36,15 @@ static void embedding(bench *b, const int64_t *dim, double scale, bool learned_p
                            scale, n, t, c);
     bench_check(b, "dwte", &dwte.tensor, dwte.value);
     bench_check(b, "dwpe", &dwpe.tensor, dwpe.value);
+
+    /* words that are not trained */
+    frozen = dwte.tensor;
+    frozen.data = NULL;
+    bench_ok(b->device.ops->embedding_backward(&b->device, &frozen, &dwpe.tensor, &dout.tensor,
+                                               &tokens, scale, NULL, &err),
+             &err);
+    ref_embedding_backward(dwte.value, dwpe.value, dout.value, tokens.data, scale, n, t, c);
+    bench_check(b, "dwpe alone", &dwpe.tensor, dwpe.value);
 }
 
 /* B T C Vp; the position table is one row longer than T */
@@ -119,6 +128,26 @@ void case_layernorm(bench *b, const int64_t *dim)
     bench_check(b, "dx", &dx.tensor, dx.value);
     bench_check(b, "dw", &dw.tensor, dw.value);
     bench_check(b, "db", &db.tensor, db.value);
+
+    for (int left_out = 1; left_out <= 3; left_out++) { /* dw, db, both: not trained */
+        operand dx2 = bench_random(b, b->act, 1.0, n, c, 0);
+        operand dw2 = bench_random(b, DT_F32, 1.0, c, 0, 0);
+        operand db2 = bench_random(b, DT_F32, 1.0, c, 0, 0);
+        dt_tensor none = {0}, *dw_out = (left_out & 1) != 0 ? &none : &dw2.tensor,
+                  *db_out = (left_out & 2) != 0 ? &none : &db2.tensor;
+
+        bench_ok(b->device.ops->layernorm_backward(&b->device, &dx2.tensor, dw_out, db_out,
+                                                   &dy.tensor, &x.tensor, &mean, &rstd, &w.tensor,
+                                                   &err),
+                 &err);
+        ref_layernorm_backward(dx2.value, dw2.value, db2.value, dy.value, x.value, w.value, n, c,
+                               eps);
+        bench_check(b, "dx", &dx2.tensor, dx2.value);
+        if (dw_out != &none)
+            bench_check(b, "dw without db", &dw2.tensor, dw2.value);
+        if (db_out != &none)
+            bench_check(b, "db without dw", &db2.tensor, db2.value);
+    }
 }
 
 /* elements; the last value of x is far out on either side */

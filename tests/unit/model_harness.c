@@ -39,6 +39,20 @@ static void take(harness *h, void **out, size_t bytes)
     good(h->device.alloc(&h->device, out, bytes, &err), &err);
 }
 
+/* A unit's fp32 values; *weights: these, or memory for a copy in the model's type. */
+static float *take_values(harness *h, void **weights, int64_t elems)
+{
+    dt_dtype dtype = h->model->config.dtype;
+    void *memory;
+
+    take(h, &memory, (size_t)elems * sizeof(float));
+    if (dtype == DT_F32)
+        *weights = memory;
+    else
+        take(h, weights, (size_t)elems * dt_dtype_bytes(dtype));
+    return memory;
+}
+
 void harness_open(harness *out, const dt_model_config *config)
 {
     dt_error err = DT_ERROR_INIT;
@@ -50,18 +64,15 @@ void harness_open(harness *out, const dt_model_config *config)
     good(dt_model_open(&out->model, config, &out->device, &err), &err);
     model = out->model;
     out->values = calloc((size_t)model->unit_count, sizeof *out->values);
+    out->frozen = calloc((size_t)model->unit_count, sizeof *out->frozen);
     for (int u = 0; u < model->unit_count; u++) {
-        size_t elems = (size_t)model->units[u].elems;
-        void *memory;
-
-        take(out, &memory, elems * sizeof(float));
-        out->values[u] = memory;
-        if (config->dtype == DT_F32)
-            model->weights[u] = memory;
-        else
-            take(out, &model->weights[u], elems * dt_dtype_bytes(config->dtype));
+        out->values[u] = take_values(out, &model->weights[u], model->units[u].elems);
+        if (model->units[u].frozen_elems > 0)
+            out->frozen[u] = take_values(out, &model->frozen[u], model->units[u].frozen_elems);
         if (!config->inference) {
-            take(out, &memory, elems * sizeof(float));
+            void *memory;
+
+            take(out, &memory, (size_t)model->units[u].elems * sizeof(float));
             model->grads[u] = memory;
         }
     }
@@ -77,10 +88,14 @@ void harness_close(harness *h)
     for (int u = 0; h->model && u < h->model->unit_count; u++) {
         if (h->model->weights[u] != h->values[u])
             h->device.free(&h->device, h->model->weights[u]);
+        if (h->model->frozen[u] != h->frozen[u])
+            h->device.free(&h->device, h->model->frozen[u]);
+        h->device.free(&h->device, h->frozen[u]);
         h->device.free(&h->device, h->values[u]);
         h->device.free(&h->device, h->model->grads[u]);
     }
     free(h->values);
+    free(h->frozen);
     free(h->source);
     free(h->tokens);
     free(h->targets);
@@ -103,18 +118,23 @@ void harness_init(harness *h, uint64_t seed)
     harness_values_changed(h);
 }
 
+static void copy_values(harness *h, void *weights, float *values, int64_t elems)
+{
+    dt_tensor value = dt_tensor_1d(values, DT_F32, elems);
+    dt_tensor weight = dt_tensor_1d(weights, h->model->config.dtype, elems);
+    dt_error err = DT_ERROR_INIT;
+
+    if (weight.data != value.data && elems > 0)
+        good(h->device.ops->cast(&h->device, &weight, &value, &err), &err);
+}
+
 void harness_values_changed(harness *h)
 {
     dt_model *model = h->model;
-    dt_error err = DT_ERROR_INIT;
 
     for (int u = 0; u < model->unit_count; u++) {
-        dt_tensor value = dt_tensor_1d(h->values[u], DT_F32, model->units[u].elems);
-        dt_tensor weight =
-            dt_tensor_1d(model->weights[u], model->config.dtype, model->units[u].elems);
-
-        if (weight.data != value.data)
-            good(h->device.ops->cast(&h->device, &weight, &value, &err), &err);
+        copy_values(h, model->weights[u], h->values[u], model->units[u].elems);
+        copy_values(h, model->frozen[u], h->frozen[u], model->units[u].frozen_elems);
     }
 }
 
@@ -189,7 +209,7 @@ float *harness_value(const harness *h, int param)
 {
     const dt_param *p = &h->model->params[param];
 
-    return h->values[p->unit] + p->offset_elems;
+    return (p->trainable ? h->values : h->frozen)[p->unit] + p->offset_elems;
 }
 
 float *harness_grad(const harness *h, int param)

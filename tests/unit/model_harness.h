@@ -11,6 +11,7 @@ typedef struct harness {
     dt_device device;
     dt_model *model;
     float **values; /* fp32 parameters, per unit; the weights are these or a copy in BF16 */
+    float **frozen; /* the same of parameters that are not trained */
     int32_t *tokens, *targets; /* host memory for one batch of the config's size */
     int32_t *source;           /* for models with a source; `tokens` is then the decoder's input */
     dt_batch batch;            /* views of these, (batch, tokens) */

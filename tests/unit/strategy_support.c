@@ -35,24 +35,37 @@ dt_status open_trainee(trainee *out, const dt_strategy *strategy,
     return open_trainee_on(out, strategy, options, dtype, events, &mesh, err);
 }
 
+dt_model_config trainee_config(dt_dtype dtype)
+{
+    return (dt_model_config){.decoder.layers = LAYERS,
+                             .decoder.heads = 2,
+                             .decoder.embed = 32,
+                             .decoder.vocab = VOCAB,
+                             .decoder.vocab_padded = 128,
+                             .decoder.context = TOKENS,
+                             .batch = SEQUENCES,
+                             .tokens = TOKENS,
+                             .dtype = dtype};
+}
+
 dt_status open_trainee_on(trainee *out, const dt_strategy *strategy,
                           const dt_strategy_options *options, dt_dtype dtype, dt_events *events,
                           const dt_mesh *mesh, dt_error *err)
 {
-    dt_model_config config = {.decoder.layers = LAYERS,
-                              .decoder.heads = 2,
-                              .decoder.embed = 32,
-                              .decoder.vocab = VOCAB,
-                              .decoder.vocab_padded = 128,
-                              .decoder.context = TOKENS,
-                              .batch = SEQUENCES,
-                              .tokens = TOKENS,
-                              .dtype = dtype};
+    dt_model_config config = trainee_config(dtype);
+
+    return open_trainee_of(out, strategy, options, &config, events, mesh, err);
+}
+
+dt_status open_trainee_of(trainee *out, const dt_strategy *strategy,
+                          const dt_strategy_options *options, const dt_model_config *config,
+                          dt_events *events, const dt_mesh *mesh, dt_error *err)
+{
     dt_status st = DT_OK;
 
     memset(out, 0, sizeof(*out));
     DT_TRY(dt_device_open_cpu(&out->device, 1, err));
-    DT_TRY(dt_model_open(&out->model, &config, &out->device, err));
+    DT_TRY(dt_model_open(&out->model, config, &out->device, err));
     DT_TRY(dt_comm_open(&out->comm, events, "main", mesh->world, 20, err));
     out->state.strategy = strategy;
     out->state.model = out->model;

@@ -31,6 +31,11 @@ dt_status open_trainee(trainee *out, const dt_strategy *strategy,
 dt_status open_trainee_on(trainee *out, const dt_strategy *strategy,
                           const dt_strategy_options *options, dt_dtype dtype, dt_events *events,
                           const dt_mesh *mesh, dt_error *err);
+/* The config of the model, and a trainee with another one. */
+dt_model_config trainee_config(dt_dtype dtype);
+dt_status open_trainee_of(trainee *out, const dt_strategy *strategy,
+                          const dt_strategy_options *options, const dt_model_config *config,
+                          dt_events *events, const dt_mesh *mesh, dt_error *err);
 void close_trainee(trainee *t);
 
 /* Makes one step of AdamW (lr 1e-2, no decay) over `micro_steps`; *loss: the mean over all ranks. */

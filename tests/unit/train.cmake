@@ -25,7 +25,7 @@ dt_test(NAME train_replicas LABEL unit LIBS dt_train
 dt_test(NAME strategy_thread_pool LABEL unit THREADS LIBS dt_strategy
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_strategy_thread_pool.c)
 if(TARGET gloo)
-  foreach(name accounts memory ragged shards)
+  foreach(name accounts frozen memory ragged shards)
     dt_test(NAME strategy_${name} LABEL unit THREADS NUMERIC LIBS dt_checkpoint_writer dt_strategy dt_events dt_recipe dt_config
       SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_strategy_${name}.c
         ${CMAKE_CURRENT_SOURCE_DIR}/strategy_support.c ${PROJECT_SOURCE_DIR}/tests/dist/ranks.c)

@@ -130,10 +130,11 @@ dt_status DT_CPU_NAME(embedding_backward)(dt_device *device, dt_tensor *dwte, dt
     int64_t t_count = dt_tensor_cols(tokens), n = dt_tensor_elems(tokens);
     int64_t c = dt_tensor_cols(dout);
     const int32_t *token = tokens->data;
-    bool places = dwpe != NULL && dwpe->data != NULL;
+    bool words = dwte->data != NULL, places = dwpe != NULL && dwpe->data != NULL;
     dt_cpu_scratch scratch;
 
-    DT_ASSERT(dwte->dtype == DT_F32 && dt_tensor_cols(dwte) == c && dt_tensor_rows(dout) == n);
+    DT_ASSERT(dt_tensor_rows(dout) == n);
+    DT_ASSERT(!words || (dwte->dtype == DT_F32 && dt_tensor_cols(dwte) == c));
     DT_ASSERT(!places || (dwpe->dtype == DT_F32 && dt_tensor_cols(dwpe) == c &&
                           dt_tensor_rows(dwpe) >= t_count));
     DT_TRY(dt_row_check(dout, "embedding", err));
@@ -149,7 +150,7 @@ dt_status DT_CPU_NAME(embedding_backward)(dt_device *device, dt_tensor *dwte, dt
             const float *row = dt_row_read(dout, i * c + share.begin, width, mine);
             int64_t at = row_of(&held, token[i]);
 
-            if (at >= 0)
+            if (words && at >= 0)
                 gather_row((float *)dwte->data + at * c + share.begin, row, (float)scale, width);
             if (places)
                 gather_row((float *)dwpe->data + i % t_count * c + share.begin, row, 1.0f, width);

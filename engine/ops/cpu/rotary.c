@@ -151,8 +151,8 @@ dt_status DT_CPU_NAME(rotary_backward)(dt_device *device, const dt_heads *dx, dt
     dt_cpu_scratch scratch;
 
     check_angles(dy, angles);
-    DT_ASSERT(alike(dx, dy) && normed == given(dw) && normed == given(rstd) &&
-              (!normed || (alike(x, dy) && dw->dtype == DT_F32 && dt_tensor_elems(dw) == d)));
+    DT_ASSERT(alike(dx, dy) && normed == given(rstd) && (!normed || alike(x, dy)) &&
+              (!given(dw) || (normed && dw->dtype == DT_F32 && dt_tensor_elems(dw) == d)));
     DT_TRY(dt_row_check(&from.x, "rotary", err));
     DT_TRY(dt_cpu_scratch_take(&scratch, device, 6 * pad, err));
 #pragma omp parallel num_threads(dt_cpu_threads(device, n *width *WORK))
@@ -180,7 +180,7 @@ dt_status DT_CPU_NAME(rotary_backward)(dt_device *device, const dt_heads *dx, dt
             dt_row_close(&to.x, start_of(&to, i), width, out);
         }
     }
-    for (int t = 0; normed && t < team; t++) {
+    for (int t = 0; given(dw) && t < team; t++) {
         const float *part = scratch.base + (size_t)t * scratch.stride;
 
         for (int64_t j = 0; j < d; j++)

@@ -12,7 +12,7 @@
 #define DT_COLUMNS_GROUPS (DT_CUDA_BLOCK / 32)
 
 /* first[j] += sum of column j of parts (stripes, width) for j < c; second[j - c] += the same for
- * the columns from c up to width. second MAY be NULL if width is c. */
+ * the columns from c up to width. One that is NULL is not computed. */
 static __global__ void dt_columns_kernel(float *first, float *second, const float *parts,
                                          int stripes, int64_t c, int64_t width)
 {
@@ -31,18 +31,18 @@ static __global__ void dt_columns_kernel(float *first, float *second, const floa
         return;
     for (int i = 1; i < DT_COLUMNS_GROUPS; i++)
         sum += sums[i][lane];
-    if (column < c)
+    if (column < c && first != NULL)
         first[column] += sum;
-    else
+    if (column >= c && second != NULL)
         second[column - c] += sum;
 }
 
 static inline dt_status dt_columns_add(dt_cuda_state *state, float *first, float *second,
                                        const float *parts, unsigned stripes, int64_t c,
-                                       const char *op, dt_error *err)
+                                       int64_t width, const char *op, dt_error *err)
 {
-    int64_t width = second != NULL ? 2 * c : c;
-
+    if (first == NULL && second == NULL)
+        return DT_OK;
     DT_CUDA_LAUNCH(dt_columns_kernel, (unsigned)dt_cuda_ceil(width, 32), DT_CUDA_BLOCK, 0,
                    state->stream, first, second, parts, (int)stripes, c, width);
     return dt_cuda_launched(op, err);

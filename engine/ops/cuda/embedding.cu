@@ -259,9 +259,18 @@ dt_status dt_cuda_embedding_backward(dt_device *device, dt_tensor *dwte, dt_tens
     char *base;
     void *scratch;
 
-    DT_ASSERT(dwte->dtype == DT_F32 && dt_tensor_cols(dwte) == c && n < ((int64_t)1 << 31));
+    DT_ASSERT(n < ((int64_t)1 << 31));
     if (n == 0)
         return DT_OK;
+    if (dwpe != NULL && dwpe->data != NULL)
+        DT_CUDA_DISPATCH(dout->dtype, "embedding", err, {
+            DT_CUDA_LAUNCH((sum_positions<T>), (unsigned)dt_cuda_ceil(t_count * c, DT_CUDA_BLOCK),
+                           DT_CUDA_BLOCK, 0, state->stream, (float *)dwpe->data,
+                           (const T *)dout->data, n / t_count, t_count, c);
+        });
+    if (dwte->data == NULL)
+        return dt_cuda_launched("embedding", err);
+    DT_ASSERT(dwte->dtype == DT_F32 && dt_tensor_cols(dwte) == c);
     DT_TRY(lay_out(&l, n, c, err));
     DT_TRY(dt_cuda_scratch(&scratch, device, l.total, err));
     base = (char *)scratch;
@@ -281,10 +290,6 @@ dt_status dt_cuda_embedding_backward(dt_device *device, dt_tensor *dwte, dt_tens
         DT_CUDA_LAUNCH((sum_chunks<T>), grid, DT_CUDA_BLOCK, 0, state->stream, (float *)dwte->data,
                        edges, (const T *)dout->data, sorted, sorted_places, n, c, held.count,
                        (float)scale);
-        if (dwpe != NULL && dwpe->data != NULL)
-            DT_CUDA_LAUNCH((sum_positions<T>), (unsigned)dt_cuda_ceil(t_count * c, DT_CUDA_BLOCK),
-                           DT_CUDA_BLOCK, 0, state->stream, (float *)dwpe->data,
-                           (const T *)dout->data, n / t_count, t_count, c);
     });
     DT_CUDA_LAUNCH(join_chunks, grid, DT_CUDA_BLOCK, 0, state->stream, (float *)dwte->data, edges,
                    sorted, n, c, held.count, (float)scale);

@@ -275,7 +275,7 @@ static dt_status bias_gradient(dt_device *device, dt_tensor *dbias, const dt_ten
     });
     DT_TRY(dt_cuda_launched("matmul", err));
     DT_TRY(dt_columns_add(state, (float *)dbias->data, NULL, (const float *)scratch, stripes, out,
-                          "matmul", err));
+                          out, "matmul", err));
 out:
     return st;
 }
@@ -302,7 +302,7 @@ static dt_status multiply_and_sum(weight_call *call, bool *done, dt_error *err)
     DT_TRY(dt_cuda_product_try(call->device, &p, done, err));
     if (*done)
         DT_TRY(dt_columns_add(dt_cuda_of(call->device), (float *)call->dbias.data, NULL, p.sum, 1,
-                              p.n, "matmul", err));
+                              p.n, p.n, "matmul", err));
 out:
     return st;
 }
@@ -376,9 +376,11 @@ dt_status dt_cuda_matmul_backward_weight(dt_device *device, dt_tensor *dw, dt_te
     weight_call call = {};
     dt_cuda_product *p = &call.p;
 
-    DT_ASSERT(dw->dtype == DT_F32 && dy->dtype == x->dtype &&
-              dt_tensor_rows(dw) == dt_tensor_cols(dy) && dt_tensor_cols(dw) == dt_tensor_cols(x) &&
-              dt_tensor_rows(x) == dt_tensor_rows(dy));
+    DT_ASSERT(dy->dtype == x->dtype && dt_tensor_rows(x) == dt_tensor_rows(dy));
+    if (dw == NULL || dw->data == NULL)
+        return sums && dt_tensor_rows(dy) > 0 ? bias_gradient(device, dbias, dy, err) : DT_OK;
+    DT_ASSERT(dw->dtype == DT_F32 && dt_tensor_rows(dw) == dt_tensor_cols(dy) &&
+              dt_tensor_cols(dw) == dt_tensor_cols(x));
     call.device = device;
     call.dy = dy;
     if (sums)

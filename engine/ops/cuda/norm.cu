@@ -372,7 +372,8 @@ dt_status dt_cuda_layernorm_backward(dt_device *device, dt_tensor *dx, dt_tensor
     dt_status st = DT_OK;
     void *scratch;
 
-    DT_ASSERT(dw->dtype == DT_F32 && db->dtype == DT_F32 && dt_tensor_elems(dy) == n * c &&
+    DT_ASSERT((dw->data == NULL || dw->dtype == DT_F32) &&
+              (db->data == NULL || db->dtype == DT_F32) && dt_tensor_elems(dy) == n * c &&
               dt_tensor_elems(dx) == n * c);
     if (n == 0)
         return DT_OK;
@@ -398,7 +399,7 @@ dt_status dt_cuda_layernorm_backward(dt_device *device, dt_tensor *dx, dt_tensor
     });
     DT_TRY(dt_cuda_launched("layernorm", err));
     DT_TRY(dt_columns_add(state, (float *)dw->data, (float *)db->data, (const float *)scratch,
-                          stripes, c, "layernorm", err));
+                          stripes, c, 2 * c, "layernorm", err));
 out:
     return st;
 }
@@ -561,8 +562,8 @@ dt_status dt_cuda_rmsnorm_backward(dt_device *device, dt_tensor *dx, dt_tensor *
     dt_status st = DT_OK;
     void *scratch;
 
-    DT_ASSERT(dw->dtype == DT_F32 && dt_tensor_elems(dw) == c && dt_tensor_elems(dy) == n * c &&
-              dt_tensor_elems(dx) == n * c);
+    DT_ASSERT((dw->data == NULL || (dw->dtype == DT_F32 && dt_tensor_elems(dw) == c)) &&
+              dt_tensor_elems(dy) == n * c && dt_tensor_elems(dx) == n * c);
     if (n == 0)
         return DT_OK;
     DT_TRY(dt_cuda_scratch(&scratch, device, stripes * (size_t)c * sizeof(float), err));
@@ -570,15 +571,16 @@ dt_status dt_cuda_rmsnorm_backward(dt_device *device, dt_tensor *dx, dt_tensor *
         bool aligned = dt_cuda_aligned<T>(x->data, c) && dt_cuda_aligned<T>(dy->data, c) &&
                        dt_cuda_aligned<T>(w->data, c) && dt_cuda_aligned<T>(dx->data, c);
 
-        DT_CUDA_LAUNCH((rms_backward_columns<T>), dim3(column_blocks, stripes), DT_CUDA_BLOCK, 0,
-                       state->stream, (float *)scratch, (const T *)dy->data, (const T *)x->data, r,
-                       n, c);
+        if (dw->data != NULL)
+            DT_CUDA_LAUNCH((rms_backward_columns<T>), dim3(column_blocks, stripes), DT_CUDA_BLOCK,
+                           0, state->stream, (float *)scratch, (const T *)dy->data,
+                           (const T *)x->data, r, n, c);
         DT_CUDA_LAUNCH((rms_backward_input<T>), (unsigned)dt_cuda_ceil(n, WARPS), WARPS * 32, 0,
                        state->stream, (T *)dx->data, (const T *)dy->data, (const T *)x->data, r,
                        (const T *)w->data, n, c, aligned);
     });
     DT_TRY(dt_cuda_launched("rmsnorm", err));
-    DT_TRY(dt_columns_add(state, (float *)dw->data, NULL, (const float *)scratch, stripes, c,
+    DT_TRY(dt_columns_add(state, (float *)dw->data, NULL, (const float *)scratch, stripes, c, c,
                           "rmsnorm", err));
 out:
     return st;

@@ -220,7 +220,7 @@ dt_status dt_cuda_rotary_backward(dt_device *device, const dt_heads *dx, dt_tens
     dt_status st = DT_OK;
     void *scratch;
 
-    DT_ASSERT(given(w) == given(dw) && given(w) == given(rstd) && dx->dtype == dy->dtype);
+    DT_ASSERT((given(w) || !given(dw)) && given(w) == given(rstd) && dx->dtype == dy->dtype);
     r.dy = places_of(dy);
     r.dx = places_of(dx);
     if (r.count == 0)
@@ -244,8 +244,9 @@ dt_status dt_cuda_rotary_backward(dt_device *device, const dt_heads *dx, dt_tens
                        (float *)scratch, (const float *)rstd->data, (const T *)w->data, angle);
     });
     DT_TRY(dt_cuda_launched("rotary", err));
-    DT_TRY(dt_columns_add(state, (float *)dw->data, NULL, (const float *)scratch, blocks, r.d,
-                          "rotary", err));
+    if (given(dw))
+        DT_TRY(dt_columns_add(state, (float *)dw->data, NULL, (const float *)scratch, blocks, r.d,
+                              r.d, "rotary", err));
 out:
     return st;
 }
