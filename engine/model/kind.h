@@ -86,36 +86,8 @@ dt_status dt_model_blocks_forward(dt_model *model, int first, int end, dt_block_
 dt_status dt_model_blocks_backward(dt_model *model, int first, int end, dt_block_pass block,
                                    const dt_batch *batch, dt_error *err);
 
-/* The key of a layer's dropout mask in a pass over the batch (dropout.c). */
+/* The key of a layer's dropout mask in a pass over the batch. */
 dt_philox_key dt_model_dropout_key(const dt_batch *batch, int layer, dt_philox_op op);
-
-/* --- sums over the ranks that divide a layer (layer.c); without such ranks they do nothing.
- *
- * A product whose weight is divided by rows (DT_CUT_ROWS) has a rank's columns as output; the gradient of its input
- * is a sum. A product whose weight is divided by columns has a sum as output; the gradient of its input is a rank's
- * columns. So a block sums twice in each direction: what it adds to the residual stream, and the gradients of the
- * inputs of its norms' products. */
-
-/* Where a rank writes its term of y: in F32, so that the sum is rounded once. That is y itself if y is F32 or layers
- * are whole; otherwise `terms`, F32 and as large as y. */
-dt_tensor dt_layer_term(const dt_model *model, const dt_tensor *y, const dt_tensor *terms);
-/* y = the sum of the ranks' terms. */
-dt_status dt_layer_sum(dt_model *model, dt_tensor *y, const dt_tensor *term, dt_error *err);
-/* The part of a vocabulary of `vocab` tokens in the `rows` rows that this rank has of a divided embedding or head. */
-dt_vocab_part dt_layer_vocab(const dt_model *model, int64_t rows, int64_t vocab);
-
-/* Whether this rank adds what one rank alone adds to a sum, such as a bias or positions. */
-bool dt_layer_adds_once(const dt_model *model);
-
-/* These two compute with what this rank holds, and sum; `terms` as for dt_layer_term. */
-/* Embed tokens of a vocabulary of `vocab`, with op embedding_forward; one rank adds the positions. */
-dt_status dt_layer_embed(dt_model *model, dt_tensor *y, const dt_tensor *tokens,
-                         const dt_tensor *words, const dt_tensor *positions, double scale,
-                         int64_t vocab, const dt_tensor *terms, dt_error *err);
-/* Adds to the gradients of its parameters: of this rank's words, and of all positions, which may be empty. */
-dt_status dt_layer_embed_backward(dt_model *model, dt_tensor *dwords, dt_tensor *dpositions,
-                                  const dt_tensor *dy, const dt_tensor *tokens, double scale,
-                                  int64_t vocab, dt_error *err);
 
 /* Views of parameter `which` of a unit, in the order of its table; valid between before_unit and
  * after_unit. The gradient of a frozen parameter has no data. */

@@ -77,4 +77,19 @@ dt_status dt_linear_backward_activated(dt_model *model, const dt_linear *linear,
                                        const dt_tensor *pre, dt_activation_kind activation,
                                        dt_error *err);
 
+/* --- sums over the ranks that divide a layer; without such ranks they do nothing.
+ *
+ * A product whose weight is divided by rows (DT_CUT_ROWS) has a rank's columns as output; the gradient of its input
+ * is a sum. A product whose weight is divided by columns has a sum as output; the gradient of its input is a rank's
+ * columns. So a block sums twice in each direction: what it adds to the residual stream, and the gradients of the
+ * inputs of its norms' products. */
+
+/* Where a rank writes its term of y: in F32, so that the sum is rounded once. That is y itself if y is F32 or layers
+ * are whole; otherwise `terms`, F32 and as large as y. */
+dt_tensor dt_layer_term(const dt_model *model, const dt_tensor *y, const dt_tensor *terms);
+/* y = the sum of the ranks' terms. */
+dt_status dt_layer_sum(dt_model *model, dt_tensor *y, const dt_tensor *term, dt_error *err);
+/* Whether this rank adds what one rank alone adds to a sum, such as a bias or positions. */
+bool dt_layer_adds_once(const dt_model *model);
+
 #endif

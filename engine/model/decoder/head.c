@@ -1,3 +1,4 @@
+#include "engine/model/embedding.h"
 #include "engine/model/decoder/decoder.h"
 #include "engine/model/token_head.h"
 #include "recipes/architecture/decoder.h"

@@ -1,5 +1,6 @@
 /* residual: adds the output of blocks to the residual stream, with dropout, and configures
  * attention. */
+#include "engine/model/embedding.h"
 #include "engine/model/decoder/decoder.h"
 #include "recipes/architecture/decoder.h"
 

@@ -1,5 +1,6 @@
 #include <math.h>
 
+#include "engine/model/embedding.h"
 #include "engine/model/gpt2/model_int.h"
 #include "engine/model/sinusoids.h"
 

@@ -1,3 +1,4 @@
+#include "engine/model/embedding.h"
 #include "engine/model/llama/model_int.h"
 
 extern const dt_model_kind dt_llama_kind;

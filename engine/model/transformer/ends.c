@@ -1,6 +1,7 @@
 /* ends: computes the embedding and the final norm of a side, which belong to the root. */
 #include <math.h>
 
+#include "engine/model/embedding.h"
 #include "engine/model/transformer/model_int.h"
 
 /* Indices of a side's parameters in the root, and its vocabulary. */
