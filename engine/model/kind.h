@@ -2,9 +2,8 @@
  *
  * To add a kind, see docs/adding-a-model.md. Each kind is a folder next to this file with the same names:
  *   model_int.h   what its files share, with a drawing of the pass
- *   kind.c        the struct
- *   memory.c      which activations a pass keeps and where
  *   block.c       a block, forward and backward
+ *   kind.c        which activations a pass keeps and where, both ends of a pass, and the struct
  * decoder/ has the passes of all kinds that predict the next token of a text.
  * Threads    one per model
  */
@@ -62,10 +61,7 @@ typedef struct dt_model_kind {
     const struct dt_decoder_parts *decoder; /* MUST if passes is dt_decoder_passes */
 } dt_model_kind;
 
-/* Returns dt_NAME_kind, which the kind defines in engine/model/NAME/kind.c. */
-const dt_model_kind *dt_model_kind_find(dt_architecture_kind kind);
-
-/* Build params and units from the config, in the model's arena (describe.c). */
+/* Build params and units from the config, in the model's arena (params.c). */
 void dt_model_make_table(dt_model *model);
 
 /* --- helpers for the kinds */

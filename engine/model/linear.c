@@ -1,7 +1,41 @@
+/* linear: sums over the ranks that divide a layer, and linear layers. */
 #include "engine/model/linear.h"
+
 #include "engine/ops/ops.h"
 
-dt_tensor dt_linear_joined(const dt_tensor *params, int first, int last)
+/* --- sums over the ranks that divide a layer */
+
+dt_tensor dt_layer_term(const dt_model *model, const dt_tensor *y, const dt_tensor *terms)
+{
+    dt_tensor term = *y;
+
+    if (model->peers == NULL || y->dtype == DT_F32)
+        return term;
+    term.dtype = DT_F32;
+    term.data = terms->data;
+    return term;
+}
+
+dt_status dt_layer_sum(dt_model *model, dt_tensor *y, const dt_tensor *term, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    if (model->peers == NULL)
+        return DT_OK;
+    DT_TRY(model->peers->sum(model->peers->self, term, err));
+    if (term->data != y->data)
+        DT_TRY(model->device->ops->cast(model->device, y, term, err));
+out:
+    return st;
+}
+
+bool dt_layer_adds_once(const dt_model *model)
+{
+    return model->peers == NULL || model->config.tensor.rank == 0;
+}
+
+/* The tensors of parameters first .. last, which are joined, as one with all their rows. No data if the first has none. */
+static dt_tensor linear_joined(const dt_tensor *params, int first, int last)
 {
     dt_tensor all = params[first];
 
@@ -16,14 +50,14 @@ dt_tensor dt_linear_joined(const dt_tensor *params, int first, int last)
 dt_linear dt_linear_of(const dt_block_call *block, int w_first, int w_last, int b_first, int b_last,
                        dt_linear_cut cut)
 {
-    dt_linear linear = {.w = dt_linear_joined(block->w, w_first, w_last),
-                        .b = dt_linear_joined(block->w, b_first, b_last),
+    dt_linear linear = {.w = linear_joined(block->w, w_first, w_last),
+                        .b = linear_joined(block->w, b_first, b_last),
                         .cut = cut,
                         .terms = block->terms};
 
     if (block->dw != NULL) {
-        linear.dw = dt_linear_joined(block->dw, w_first, w_last);
-        linear.db = dt_linear_joined(block->dw, b_first, b_last);
+        linear.dw = linear_joined(block->dw, w_first, w_last);
+        linear.db = linear_joined(block->dw, b_first, b_last);
     }
     return linear;
 }

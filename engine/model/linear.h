@@ -50,9 +50,6 @@ typedef struct dt_block_call {
 dt_linear dt_linear_of(const dt_block_call *block, int w_first, int w_last, int b_first, int b_last,
                        dt_linear_cut cut);
 
-/* The tensors of parameters first .. last, which are joined, as one with all their rows. No data if the first has none. */
-dt_tensor dt_linear_joined(const dt_tensor *params, int first, int last);
-
 /* y = x w^T + b.   y act or F32 (N,O)  x act (N,I) */
 dt_status dt_linear_forward(dt_model *model, const dt_linear *linear, dt_tensor *y,
                             const dt_tensor *x, dt_error *err);

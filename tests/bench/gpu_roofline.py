@@ -22,7 +22,7 @@ CARDS = [  # bytes/s of memory, FLOP/s of bf16, multiprocessors, Hz under load
 ]
 PRODUCTS, MEMORY, ISSUE = 0.60, 0.85, 0.65  # shares of the limit; of a scheduler's cycles that issue
 T, ACT, F32, SCHEDULERS = 1024, 2, 4, 4
-LOGITS_BYTES, CHUNK = 64 << 20, 128  # engine/model/gpt2/memory.c
+LOGITS_BYTES, CHUNK = 64 << 20, 128  # engine/model/gpt2/kind.c
 
 
 WGMMA_ROWS, WGMMA_KEYS = 64, 128  # engine/ops/cuda/attention_wgmma.cu

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "engine/model/gpt2/model_int.h"
-#include "engine/model/sinusoids.h"
+#include "engine/model/vocabulary.h"
 #include "engine/optim/optimizer.h"
 #include "engine/optim/schedule.h"
 #include "tests/golden/safetensors.h"

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "engine/model/mlp/model_int.h"
+#include "engine/model/kind.h"
 #include "tests/golden/safetensors.h"
 #include "tests/unit/model_harness.h"
 

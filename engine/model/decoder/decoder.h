@@ -6,14 +6,10 @@
  * and its rows in recipes/architecture/decoder.h. This folder has what kinds share: whole passes, the order
  * of the hooks, the memory outside a block, the head, and where dropout applies.
  *
- * Reading order  kind.c      dt_decoder_passes
- *                passes.c    whole passes
- *                memory.c    which activations a pass keeps and where
- *                residual.c  what blocks add to the residual stream
- *                params.c    views of weights and gradients
- *                head.c      logits and loss (engine/model/token_head.h)
- *                growth.c    incremental decoding of several sequences
- *                kept.c      the KV cache
+ * Reading order  passes.c    whole passes, and the head (engine/model/vocabulary.h)
+ *                memory.c    which activations a pass keeps and where, and the KV cache
+ *                residual.c  views of weights and gradients; what blocks add to the residual stream
+ *                kind.c      incremental decoding of several sequences, and dt_decoder_passes
  *
  * B T C V Vp as in ops.h; L blocks; act: config.dtype.
  * Dropout    after the embedding, and where a block applies it; no mask is kept, backward draws the masks
@@ -172,7 +168,7 @@ size_t dt_decoder_count_bytes(const dt_decoder_parts *parts, const dt_model_conf
 /* Point the state's tensors into the arena for a pass over (B,T). */
 void dt_decoder_lay_out(dt_model *model, int64_t B, int64_t T, bool backward);
 
-/* --- params.c */
+/* --- residual.c */
 
 /* Views like dt_model_weight's, by the kind's enums. data is NULL if the config omits the
  * parameter. */
@@ -180,8 +176,6 @@ dt_tensor dt_decoder_weight(const dt_model *model, int unit, int which);
 dt_tensor dt_decoder_grad(const dt_model *model, int unit, int which);
 /* Which parameter of the root is the head. */
 int dt_decoder_head_param(const dt_model *model);
-
-/* --- residual.c */
 
 /* Whether a pass applies dropout: false if `dropout` is NULL or the probability is 0. */
 bool dt_decoder_drops(const dt_model *model, const dt_batch *dropout);
@@ -201,14 +195,7 @@ dt_status dt_decoder_embed(dt_model *model, dt_tensor *y, const dt_tensor *token
  * the pass extends each of several sequences. *key: storage that the result points to. */
 dt_attention_args dt_decoder_attention_args(const dt_block_call *c, dt_philox_key *key);
 
-/* --- growth.c: functions of dt_model_passes (kind.h) */
-
-dt_status dt_decoder_extend(dt_model *model, int64_t sequence, const dt_tensor *tokens,
-                            float *logits, dt_error *err);
-dt_status dt_decoder_extend_each(dt_model *model, const dt_tensor *tokens, float *logits,
-                                 dt_error *err);
-
-/* --- kept.c */
+/* --- memory.c: the KV cache */
 
 /* Number of sequences the KV cache holds, and the number of tokens it has room for per sequence. */
 int64_t dt_decoder_sequences(const dt_model *model);
@@ -242,14 +229,8 @@ dt_status dt_decoder_logits(dt_model *model, const dt_batch *batch, int64_t last
 void dt_decoder_begin(dt_model *model, const dt_batch *batch);
 dt_status dt_decoder_infer(dt_model *model, const dt_batch *batch, dt_error *err);
 
-/* --- head.c; call after the final norm */
+/* --- passes.c: the head; call after the final norm */
 
-/* Losses, and the gradients of head and final norm; writes state->dstream. x: the input of the
- * final norm. */
-dt_status dt_decoder_head_train(dt_model *model, const dt_tensor *x, const dt_tensor *targets,
-                                const double *loss_scale, dt_error *err);
-/* Compute the losses only. */
-dt_status dt_decoder_head_evaluate(dt_model *model, const dt_tensor *targets, dt_error *err);
 /* Logits of the last positions, copied to the host. */
 dt_status dt_decoder_head_logits(dt_model *model, int64_t last, float *logits, dt_error *err);
 

@@ -1,5 +1,63 @@
+/* passes: whole passes, and the head at their end. */
 #include "engine/model/decoder/decoder.h"
-#include "engine/model/token_head.h"
+#include "engine/model/vocabulary.h"
+#include "recipes/architecture/decoder.h"
+
+static dt_token_head head_of(dt_model *model)
+{
+    const dt_decoder *state = model->state;
+
+    return (dt_token_head){
+        .model = model,
+        .vocab = model->config.decoder.vocab,
+        .vocab_padded = dt_decoder_vocab_rows(&model->config),
+        .logits = state->logits,
+        .chunk_rows = state->logits_rows,
+        .x = state->norm,
+        .linear = {.w = dt_decoder_weight(model, 0, dt_decoder_head_param(model))},
+        .losses = state->losses,
+        .part = dt_layer_vocab(model, dt_decoder_vocab_rows(&model->config),
+                               model->config.decoder.vocab),
+        .own = state->part_own,
+        .all = state->part_all};
+}
+
+/* Losses, and the gradients of head and final norm; writes state->dstream. x: the input of the
+ * final norm. */
+static dt_status decoder_head_train(dt_model *model, const dt_tensor *x, const dt_tensor *targets,
+                                    const double *loss_scale, dt_error *err)
+{
+    dt_device *device = model->device;
+    dt_decoder *state = model->state;
+    dt_token_head head = head_of(model);
+    dt_tensor term = dt_layer_term(model, &state->dnarrow, &state->terms);
+    dt_status st = DT_OK;
+
+    head.linear.dw = dt_decoder_grad(model, 0, dt_decoder_head_param(model));
+    DT_TRY(dt_token_head_train(&head, &term, targets, loss_scale, err));
+    DT_TRY(dt_layer_sum(model, &state->dnarrow, &term, err));
+    /* zero it, because the norm's backward adds to it */
+    DT_TRY(device->ops->zero(device, &state->dstream, err));
+    DT_TRY(model->kind->decoder->norm_backward(model, x, err));
+out:
+    return st;
+}
+
+/* Compute the losses only. */
+static dt_status decoder_head_evaluate(dt_model *model, const dt_tensor *targets, dt_error *err)
+{
+    dt_token_head head = head_of(model);
+
+    return dt_token_head_evaluate(&head, targets, err);
+}
+
+dt_status dt_decoder_head_logits(dt_model *model, int64_t last, float *logits, dt_error *err)
+{
+    const dt_decoder *state = model->state;
+    dt_token_head head = head_of(model);
+
+    return dt_token_head_logits(&head, state->B, last, logits, err);
+}
 
 /* The input of the final norm. */
 static const dt_tensor *last_of(const dt_model *model)
@@ -130,7 +188,7 @@ dt_status dt_decoder_pass(dt_model *model, const dt_batch *batch, const double *
     DT_TRY(model->kind->decoder->norm_forward(model, last, err));
     DT_TRY(dt_model_after_unit(model, 0, false, err));
     DT_TRY(dt_model_before_unit(model, 0, true, err));
-    DT_TRY(dt_decoder_head_train(model, last, targets, loss_scale, err));
+    DT_TRY(decoder_head_train(model, last, targets, loss_scale, err));
     DT_TRY(backward(model, batch, err));
 out:
     return st;
@@ -170,7 +228,7 @@ dt_status dt_decoder_evaluate(dt_model *model, const dt_batch *batch, double *lo
     DT_ASSERT(targets->data);
     lay_out(model, batch, false);
     DT_TRY(dt_decoder_infer(model, batch, err));
-    DT_TRY(dt_decoder_head_evaluate(model, targets, err));
+    DT_TRY(decoder_head_evaluate(model, targets, err));
     DT_TRY(dt_model_after_unit(model, 0, false, err));
     DT_TRY(dt_token_head_sum(model->device, &state->losses, targets, state->targets, loss_sum,
                              counted, err));

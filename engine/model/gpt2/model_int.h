@@ -3,11 +3,11 @@
  *   block:  x ─ ln_1 ─ c_attn ─ attention ─ c_proj ─ dropout ─(+ x)─► mid
  *         mid ─ ln_2 ─ c_fc ─ gelu ─ c_proj ─ dropout ─(+ mid)─► out
  *   model:  scale wte[token] + wpe[t] ─ dropout ─ block 0 .. L-1 ─ ln_f ─ head^T ─ loss
- *   head is wte, or lm_head if untied; wpe is learned, or a table (engine/model/sinusoids.h)
+ *   head is wte, or lm_head if untied; wpe is learned, or a table (engine/model/vocabulary.h)
  *
- * Reading order  memory.c     which activations a pass keeps, and which it recomputes
- *                block.c      one block, forward and backward
- *                kind.c       embedding and final norm, and the parts for engine/model/decoder/
+ * Reading order  block.c  one block, forward and backward
+ *                kind.c   which activations a pass keeps, and which it recomputes; embedding and final norm;
+ *                         the parts for engine/model/decoder/
  *
  * B T C V Vp H as in ops.h; L blocks; F the width of the multi-layer perceptron, 4 C by default; A the width of
  * attention's output, C. Figures below are for F = 4 C. If N ranks divide the layers, H, F and A are a rank's: H/N ...
@@ -77,14 +77,6 @@ static inline dt_gpt2_block *dt_gpt2_block_of(const dt_model *model, int layer)
 
     return (dt_gpt2_block *)state->blocks + layer;
 }
-
-/* --- memory.c: functions of dt_decoder_parts */
-void dt_gpt2_take_own(dt_decoder_layout *plan, dt_decoder *state);
-void dt_gpt2_take_scratch(dt_decoder_layout *plan, dt_decoder *state, void *block, bool backward);
-void dt_gpt2_take_norms(dt_decoder_layout *plan, void *block, bool backward);
-void dt_gpt2_share_norms(dt_decoder_layout *plan, const dt_decoder *state, void *block);
-void dt_gpt2_take_products(dt_decoder_layout *plan, void *block, const dt_tensor *stream);
-void dt_gpt2_lay_out_behind(dt_model *model);
 
 /* --- block.c: functions of dt_decoder_parts */
 dt_status dt_gpt2_block_forward(const dt_block_call *c, dt_tensor *y, const dt_tensor *x,

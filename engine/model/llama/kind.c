@@ -1,5 +1,119 @@
-#include "engine/model/embedding.h"
+/* kind: which activations a pass of Llama keeps and where, both its ends, and its parts for
+ * engine/model/decoder/. */
 #include "engine/model/llama/model_int.h"
+#include "engine/model/vocabulary.h"
+#include "recipes/architecture/decoder.h"
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* --- memory: functions of dt_decoder_parts */
+
+static void llama_take_own(dt_decoder_layout *plan, dt_decoder *state)
+{
+    const dt_model_config *config = plan->config;
+    dt_tensor *angles = &state->lasting[DT_LLAMA_ANGLES];
+
+    *angles = dt_tensor_2d(NULL, DT_F32, config->decoder.context, config->llama.head_width);
+    dt_decoder_take(plan, angles);
+    for (int i = DT_LLAMA_KEPT_KEYS; i <= DT_LLAMA_KEPT_VALUES; i++)
+        dt_decoder_take_kept(plan, state, i, dt_llama_kv_width(config));
+    state->lasting[DT_LLAMA_ROW_ANGLES] =
+        dt_tensor_2d(NULL, DT_F32, config->sequences, config->llama.head_width);
+    if (config->sequences > 1)
+        dt_decoder_take(plan, &state->lasting[DT_LLAMA_ROW_ANGLES]);
+    state->norm_rstd = dt_decoder_take_stat(plan, 1);
+}
+
+/* Allocate memory for normed queries and keys: R per token. */
+static void take_turned(dt_decoder_layout *plan, dt_llama_block *a)
+{
+    const dt_model_config *config = plan->config;
+
+    if (config->llama.qk_norm)
+        a->turned = dt_decoder_take_act(plan, dt_llama_q_width(config) + dt_llama_kv_width(config));
+}
+
+/* act is the first F columns of wide. Under selective, each block's backward rotates queries and
+ * keys again into shared memory. */
+static void llama_take_scratch(dt_decoder_layout *plan, dt_decoder *state, void *block,
+                               bool backward)
+{
+    const dt_model_config *config = plan->config;
+    dt_llama_block *a = block;
+
+    state->wide =
+        dt_decoder_take_act(plan, larger(dt_llama_ffn(config), dt_llama_qkv_width(config)));
+    a->act = state->wide;
+    a->act.dim[2] = dt_llama_ffn(config);
+    if (backward && config->recompute == DT_RECOMPUTE_SELECTIVE)
+        take_turned(plan, a);
+}
+
+/* Allocate 2 statistics per token for the norms, and H + G for normed queries and keys. */
+static void take_statistics(dt_decoder_layout *plan, dt_llama_block *a)
+{
+    a->norm_1_rstd = dt_decoder_take_stat(plan, 1);
+    a->norm_2_rstd = dt_decoder_take_stat(plan, 1);
+    if (!plan->config->llama.qk_norm)
+        return;
+    a->q_rstd = dt_decoder_take_stat(plan, dt_decoder_heads(plan->config));
+    a->k_rstd = dt_decoder_take_stat(plan, dt_llama_kv_heads(plan->config));
+}
+
+/* Without backward, queries and keys are normed and rotated in place. */
+static void llama_take_norms(dt_decoder_layout *plan, void *block, bool backward)
+{
+    dt_llama_block *a = block;
+
+    a->norm_1 = dt_decoder_take_act(plan, plan->config->decoder.embed);
+    a->norm_2 = dt_decoder_take_act(plan, plan->config->decoder.embed);
+    take_statistics(plan, a);
+    if (backward)
+        take_turned(plan, a);
+}
+
+static void llama_share_norms(dt_decoder_layout *plan, const dt_decoder *state, void *block)
+{
+    dt_llama_block *a = block;
+
+    a->norm_1 = a->norm_2 = state->dnarrow;
+    take_statistics(plan, a);
+    if (plan->config->recompute == DT_RECOMPUTE_FULL)
+        take_turned(plan, a);
+}
+
+/* Allocates Q + A + 2 F (and C with mid) and H statistics per token. */
+static void llama_take_products(dt_decoder_layout *plan, void *block, const dt_tensor *stream)
+{
+    const dt_model_config *config = plan->config;
+    dt_llama_block *a = block;
+
+    a->qkv = dt_decoder_take_act(plan, dt_llama_qkv_width(config));
+    a->att = dt_decoder_take_act(plan, dt_llama_q_width(config));
+    a->lse = dt_decoder_take_lse(plan, dt_decoder_heads(config));
+    a->mid = stream ? *stream : dt_decoder_take_act(plan, config->decoder.embed);
+    a->gate_up = dt_decoder_take_act(plan, 2 * dt_llama_ffn(config));
+}
+
+/* A pass that extends one sequence writes keys and values directly into the cache; one that extends
+ * each copies them there. */
+static void llama_lay_out_behind(dt_model *model)
+{
+    const dt_decoder *state = model->state;
+    const dt_decoder_growth *growth = &state->growth;
+    int64_t tokens = state->first_position + state->T;
+
+    for (int l = 0; !growth->each && l < (int)model->config.decoder.layers; l++) {
+        dt_llama_block *a = dt_llama_block_of(model, l);
+
+        a->qkv.dim[2] = dt_llama_q_width(&model->config);
+        a->keys = dt_decoder_kept(model, DT_LLAMA_KEPT_KEYS, l, growth->sequence, 0, tokens);
+        a->values = dt_decoder_kept(model, DT_LLAMA_KEPT_VALUES, l, growth->sequence, 0, tokens);
+    }
+}
 
 extern const dt_model_kind dt_llama_kind;
 
@@ -53,13 +167,13 @@ static const dt_decoder_parts parts = {
     .kept_first = DT_LLAMA_KEPT_KEYS,
     .kept_end = DT_LLAMA_KEPT_VALUES + 1,
     .lacks = dt_llama_lacks,
-    .take_own = dt_llama_take_own,
-    .take_scratch = dt_llama_take_scratch,
-    .take_norms = dt_llama_take_norms,
-    .share_norms = dt_llama_share_norms,
-    .take_products = dt_llama_take_products,
+    .take_own = llama_take_own,
+    .take_scratch = llama_take_scratch,
+    .take_norms = llama_take_norms,
+    .share_norms = llama_share_norms,
+    .take_products = llama_take_products,
     .gradient_columns = dt_llama_q_width,
-    .lay_out_behind = dt_llama_lay_out_behind,
+    .lay_out_behind = llama_lay_out_behind,
     .fill_tables = dt_llama_angles_fill,
     .embed_forward = embed_forward,
     .embed_backward = embed_backward,

@@ -6,11 +6,9 @@
  *   model:  embedding[token] ─ block 0 .. L-1 ─ norm ─ head^T ─ loss
  *   head is the embedding, or lm_head if untied; all norms are rmsnorm
  *
- * Reading order  rotary.c     the table of angles
- *                memory.c     which activations a pass keeps, and which it recomputes
- *                attention.c  the first half of a block, forward and backward
- *                block.c      the second half, and whole blocks
- *                kind.c       embedding and final norm, and the parts for engine/model/decoder/
+ * Reading order  block.c  the table of angles; attention, the perceptron and whole blocks, forward and backward
+ *                kind.c   which activations a pass keeps, and which it recomputes; embedding and final norm;
+ *                         the parts for engine/model/decoder/
  *
  * B T C V Vp as in ops.h; L blocks; H heads of queries, G of keys and values, D wide each; F the width
  * of gate and up. If N ranks divide the layers, H, G and F are a rank's: H/N, max(1, G/N), F/N. Per token: A = H D, Q = (H + 2 G) D, R = (H + G) D if q and k are normed, else 0.
@@ -77,9 +75,8 @@ static inline dt_llama_block *dt_llama_block_of(const dt_model *model, int layer
     return (dt_llama_block *)state->blocks + layer;
 }
 
-/* --- rotary.c */
-/* Compute one row of the table: D/2 cosines, then D/2 sines. */
-void dt_llama_angles_row(float *out, int64_t position, const dt_llama_config *config);
+/* --- block.c */
+
 /* Fill the table of rotary angles. */
 dt_status dt_llama_angles_fill(dt_model *model, dt_error *err);
 /* Rows of the table for the current pass. If it extends each of several sequences, one row per
@@ -87,21 +84,7 @@ dt_status dt_llama_angles_fill(dt_model *model, dt_error *err);
 dt_tensor dt_llama_angles(const dt_decoder *state);
 dt_status dt_llama_angles_gather(dt_model *model, dt_error *err);
 
-/* --- memory.c: functions of dt_decoder_parts */
-void dt_llama_take_own(dt_decoder_layout *plan, dt_decoder *state);
-void dt_llama_take_scratch(dt_decoder_layout *plan, dt_decoder *state, void *block, bool backward);
-void dt_llama_take_norms(dt_decoder_layout *plan, void *block, bool backward);
-void dt_llama_share_norms(dt_decoder_layout *plan, const dt_decoder *state, void *block);
-void dt_llama_take_products(dt_decoder_layout *plan, void *block, const dt_tensor *stream);
-void dt_llama_lay_out_behind(dt_model *model);
-
-/* --- attention.c */
-/* Computes the block's mid. */
-dt_status dt_llama_attention_forward(const dt_block_call *c, const dt_tensor *x, dt_error *err);
-/* Turns state->dstream from the gradient of mid into the gradient of x. */
-dt_status dt_llama_attention_backward(const dt_block_call *c, const dt_tensor *x, dt_error *err);
-
-/* --- block.c: functions of dt_decoder_parts */
+/* Functions of dt_decoder_parts. */
 dt_status dt_llama_block_forward(const dt_block_call *c, dt_tensor *y, const dt_tensor *x,
                                  dt_error *err);
 dt_status dt_llama_block_products(const dt_block_call *c, const dt_tensor *x, dt_error *err);

@@ -7,16 +7,11 @@
  *   model:  scale wte[source] + position ─ dropout ─ encoder's blocks ─ (norm, if pre) ─► encoded
  *           scale wte[previous] + position ─ dropout ─ decoder's blocks ─ (norm) ─ head^T ─ loss
  *
- * Reading order  params.c     views of weights and gradients
- *                memory.c     which activations a pass keeps, and where
- *                attention.c, perceptron.c   the branches, forward and backward
- *                sublayer.c   norm, branch, dropout and sum, forward and backward
- *                block.c      the sublayers of a block in turn
- *                head.c       logits and loss (engine/model/token_head.h)
- *                ends.c       embedding and final norm of either side
- *                kept.c       cached keys and values of translations
- *                translate.c  incremental translation of several sentences
- *                kind.c       whole passes
+ * Reading order  memory.c     views of weights and gradients; which activations a pass keeps, and where
+ *                attention.c  cached keys and values; self and cross attention, forward and backward
+ *                block.c      the perceptron; norm, branch, dropout and sum; the sublayers of a block in turn
+ *                ends.c       embedding and final norm of either side; logits and loss
+ *                kind.c       whole passes, and incremental translation of several sentences
  *
  * B sentences, with S tokens in the source and T in the target; C V Vp as in ops.h. Of a tensor rank, everything if
  * layers are whole: H heads, A = D H their width, F the perceptron's.
@@ -160,14 +155,13 @@ static inline const dt_tensor *dt_transformer_end_of(const dt_model *model,
     return dt_transformer_is_pre(model) ? &side->norm : &side->stream[side->layers];
 }
 
-/* --- params.c: by the enums; data is NULL if the config omits the parameter */
+/* --- memory.c */
+/* By the enums; data is NULL if the config omits the parameter */
 dt_tensor dt_transformer_weight(const dt_model *model, int unit, int which);
 dt_tensor dt_transformer_grad(const dt_model *model, int unit, int which);
 /* A linear layer of the block, as dt_linear_of. */
 dt_linear dt_transformer_linear(dt_transformer_call *c, int w_first, int w_last, int b_first,
                                 int b_last, dt_linear_cut cut);
-
-/* --- memory.c */
 size_t dt_transformer_activation_bytes(const dt_model_kind *kind, const dt_model_config *config);
 /* Point the state's tensors into the arena for a pass over (B,S) and (B,T). */
 void dt_transformer_lay_out(dt_model *model, int64_t B, int64_t S, int64_t T, bool backward);
@@ -175,7 +169,7 @@ void dt_transformer_lay_out(dt_model *model, int64_t B, int64_t S, int64_t T, bo
 dt_tensor dt_transformer_scratch(const dt_model *model, const dt_transformer_side *side, void *data,
                                  int64_t columns);
 
-/* --- kept.c */
+/* --- attention.c */
 dt_status dt_transformer_open_growth(dt_model *model, dt_error *err);
 void dt_transformer_close_growth(dt_transformer_growth *growth);
 /* A layer's cached keys and values of a sentence's source, (1,S,2C). */
@@ -185,17 +179,6 @@ dt_status dt_transformer_copy_version(dt_model *model, int64_t to, int64_t from,
                                       dt_error *err);
 /* Function of dt_model_passes (kind.h). */
 dt_status dt_transformer_replace(dt_model *model, int64_t to, int64_t from, dt_error *err);
-/* For a pass that adds a token to each hypothesis: */
-/* Append the new rows' keys and values to the cache; *views: the whole cache. */
-dt_status dt_transformer_grow(dt_transformer_call *c, dt_qkv *views, dt_error *err);
-/* View the cached sources and the queries of their hypotheses: *views and *out have one row per
- * hypothesis. */
-void dt_transformer_view_sources(const dt_transformer_call *c, dt_qkv *views, dt_tensor *out);
-/* --- translate.c: functions of dt_model_passes */
-dt_status dt_transformer_translate(dt_model *model, int64_t sentence, const dt_tensor *source,
-                                   dt_error *err);
-dt_status dt_transformer_translate_next(dt_model *model, const dt_tensor *previous,
-                                        const int32_t *parents, float *logits, dt_error *err);
 
 /* --- ends.c */
 /* Embed the tokens of a side into its stream. */
@@ -211,7 +194,7 @@ dt_status dt_transformer_norm_end(dt_model *model, dt_transformer_side *side, dt
 dt_status dt_transformer_norm_end_backward(dt_model *model, dt_transformer_side *side,
                                            const dt_tensor *dy, dt_error *err);
 
-/* --- attention.c, perceptron.c: x: the branch's input; y: scratch (B,rows,C), the branch's output
+/* --- attention.c, block.c: x: the branch's input; y: scratch (B,rows,C), the branch's output
  * before dropout; NULL: compute only what backward reads. Backward: from dy, writes the gradient of
  * x to state->dread */
 dt_status dt_transformer_attention_forward(dt_transformer_call *c, dt_tensor *y, const dt_tensor *x,
@@ -223,20 +206,10 @@ dt_status dt_transformer_cross_forward(dt_transformer_call *c, dt_tensor *y, con
 /* Also computes state->dencoded, which the last block overwrites and the others add to. */
 dt_status dt_transformer_cross_backward(dt_transformer_call *c, const dt_tensor *dy,
                                         const dt_tensor *x, dt_error *err);
-dt_status dt_transformer_perceptron_forward(dt_transformer_call *c, dt_tensor *y,
-                                            const dt_tensor *x, dt_error *err);
-dt_status dt_transformer_perceptron_backward(dt_transformer_call *c, const dt_tensor *dy,
-                                             const dt_tensor *x, dt_error *err);
 /* The encoder's output, as the decoder's blocks read it. */
 const dt_tensor *dt_transformer_encoded(const dt_model *model);
 
-/* --- sublayer.c */
-/* again: recompute for backward, into the tensors that blocks share */
-dt_status dt_transformer_sublayer_forward(dt_transformer_call *c, dt_transformer_branch which,
-                                          bool again, dt_error *err);
-/* *d: from the gradient of the sublayer's output to that of its input. */
-dt_status dt_transformer_sublayer_backward(dt_transformer_call *c, dt_transformer_branch which,
-                                           dt_tensor *d, dt_error *err);
+/* --- block.c */
 /* y = dropout(x), forward or backward; y may be x. */
 dt_status dt_transformer_drop(dt_model *model, dt_tensor *y, const dt_tensor *x,
                               const dt_batch *dropout, int layer, dt_philox_op op, bool backward,
@@ -251,7 +224,7 @@ dt_status dt_transformer_block_backward(dt_model *model, int layer, const dt_bat
 /* The gradient of a side's stream. */
 dt_tensor dt_transformer_dstream(const dt_model *model, const dt_transformer_side *side);
 
-/* --- head.c; call after the decoder's final norm */
+/* --- ends.c; call after the decoder's final norm */
 /* Losses, and the gradients of the head and the decoder's stream. */
 dt_status dt_transformer_head_train(dt_model *model, const dt_tensor *targets,
                                     const double *loss_scale, dt_error *err);

@@ -1,3 +1,40 @@
+/* vocabulary: what kinds that read and predict tokens share at both ends of a pass: embeddings, tables of
+ * positions, and the head. */
+#ifndef DT_ENGINE_MODEL_VOCABULARY_H
+#define DT_ENGINE_MODEL_VOCABULARY_H
+
+#include "engine/model/linear.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* --- embeddings of tokens, of whose vocabulary a rank may have a part */
+
+/* The part of a vocabulary of `vocab` tokens in the `rows` rows that this rank has of a divided embedding or head. */
+dt_vocab_part dt_layer_vocab(const dt_model *model, int64_t rows, int64_t vocab);
+
+/* These two compute with what this rank holds, and sum; `terms` as for dt_layer_term. */
+/* Embed tokens of a vocabulary of `vocab`, with op embedding_forward; one rank adds the positions. */
+dt_status dt_layer_embed(dt_model *model, dt_tensor *y, const dt_tensor *tokens,
+                         const dt_tensor *words, const dt_tensor *positions, double scale,
+                         int64_t vocab, const dt_tensor *terms, dt_error *err);
+/* Adds to the gradients of its parameters: of this rank's words, and of all positions, which may be empty. */
+dt_status dt_layer_embed_backward(dt_model *model, dt_tensor *dwords, dt_tensor *dpositions,
+                                  const dt_tensor *dy, const dt_tensor *tokens, double scale,
+                                  int64_t vocab, dt_error *err);
+
+/* sinusoids: computes fixed sinusoidal positions (Vaswani et al. 2017) as in fairseq.
+ *
+ * Ownership  the caller owns the table
+ */
+
+/* One row: sin(pos f_0) .. sin(pos f_{h-1}), cos(pos f_0) .. cos(pos f_{h-1}), then a zero if
+ * `embed` is odd; h = embed / 2 (at least 2), f_i = 10000^(-i/(h-1)). */
+void dt_sinusoids_row(float *out, int64_t position, int64_t embed);
+/* Fill table (positions,embed), of any type, starting at position `first`; waits for the device. */
+dt_status dt_sinusoids_fill(dt_device *device, dt_tensor *table, int64_t first, dt_error *err);
+
 /* token_head: computes logits over a vocabulary and their loss, at the end of kinds that predict tokens.
  *
  * The logits are by far the largest tensor of a batch (N Vp), so they are never complete in memory: the
@@ -10,14 +47,6 @@
  * N rows, C V Vp as in engine/ops/ops.h
  * Ownership  everything is borrowed
  */
-#ifndef DT_ENGINE_MODEL_TOKEN_HEAD_H
-#define DT_ENGINE_MODEL_TOKEN_HEAD_H
-
-#include "engine/model/linear.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 typedef struct dt_token_head {
     dt_model *model;
@@ -59,4 +88,5 @@ dt_status dt_token_head_logits(const dt_token_head *head, int64_t sequences, int
 #ifdef __cplusplus
 }
 #endif
+
 #endif

@@ -1,9 +1,49 @@
+/* params: builds the parameter table of a model, and draws initial values. Nothing here needs a device's
+ * code, so that programs can link it without one. */
 #include <math.h>
 #include <omp.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "engine/model/kind.h"
 #include "engine/model/model.h"
 #include "engine/philox.h"
+
+void dt_model_make_table(dt_model *model)
+{
+    dt_param_table table;
+
+    dt_param_table_make(&table, &model->config, &model->arena);
+    model->params = table.params;
+    model->param_count = table.param_count;
+    model->units = table.units;
+    model->unit_count = table.unit_count;
+}
+
+dt_status dt_model_describe(dt_model **out, const dt_model_config *config, dt_error *err)
+{
+    dt_model *model = calloc(1, sizeof *model);
+    dt_status st = DT_OK;
+
+    *out = NULL;
+    if (!model)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for a table of parameters");
+    model->config = *config;
+    dt_model_make_table(model);
+    *out = model;
+    model = NULL;
+out:
+    dt_model_description_free(model);
+    return st;
+}
+
+void dt_model_description_free(dt_model *model)
+{
+    if (!model)
+        return;
+    dt_arena_release(&model->arena);
+    free(model);
+}
 
 #define TWO_PI      6.283185307179586
 #define ALONE_ELEMS 65536 /* below this, waking threads is not worthwhile */
