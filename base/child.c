@@ -342,6 +342,7 @@ static dt_status read_from(running *all, int *fd, bool errors, dt_error *err)
 static dt_status collect(running *all, dt_error *err)
 {
     double quiet = INFINITY; /* when the wait for late output ends */
+    double look = 0;         /* when the program's end is checked next */
 
     while (all->out >= 0 || all->errors >= 0) {
         struct pollfd ends[2] = {{all->out, POLLIN, 0}, {all->errors, POLLIN, 0}};
@@ -365,10 +366,12 @@ static dt_status collect(running *all, dt_error *err)
             st = read_from(all, &all->errors, true, err);
         if (st != DT_OK)
             return st;
-        if (ready == 0 && !all->ended && dt_child_has_ended(&all->child, &all->code)) {
-            all->ended = true;
+        if (all->ended || (ready > 0 && now < look))
+            continue;
+        look = now + SLICE_MS / 1e3;
+        all->ended = dt_child_has_ended(&all->child, &all->code);
+        if (all->ended)
             quiet = dt_clock_monotonic_seconds() + AFTER_SECONDS;
-        }
     }
     return DT_OK;
 }

@@ -1,5 +1,5 @@
-/* direct: finds a run without the history, from the folders of runs or from what runs on a node, and ends
- * what it has on its nodes, by one command of the agent each. */
+/* direct: finds a run without the history, from the folders of runs or from what runs on a node, and ends what it has on
+ * its nodes: all nodes at once, by one command of the agent each. */
 #include "runner/stop/direct.h"
 
 #include <dirent.h>
@@ -22,8 +22,7 @@
 #include "runner/times.h"
 #include "runner/transport/remote.h"
 
-/* direct_find: finds the run that a name stands for without the history, from the folders of
- * runs or from what runs on a node. */
+/* --- finding a run by its name */
 
 #define PLAN_BYTES ((size_t)16 << 20)
 
@@ -173,9 +172,11 @@ out:
     return st;
 }
 
-/* direct_node: asks nodes what runs there, or to end it: all at once, by one command of the agent each. */
+/* --- asking the nodes */
 
-#define THREADS_MOST  128
+/* Ten of them log in at a time (transport/connections.c); a node that is off holds its turn for 8 s, and a turn is
+ * waited for up to 60 s. */
+#define THREADS_MOST  64
 #define ANSWER_BYTES  ((size_t)16 << 20)
 #define PLAN_SECONDS  20.0
 #define LOOK_SECONDS  0.05
@@ -209,7 +210,7 @@ static bool is_preempted(const char *node)
            transport->is_preempted(node);
 }
 
-/* Returns the message without the node's name in front, which the caller writes itself. */
+/* Returns the message without the node's name in front. */
 static const char *without_node(const char *message, const char *node)
 {
     size_t length = strlen(node);

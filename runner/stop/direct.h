@@ -29,10 +29,9 @@ typedef enum dt_direct_how {
 /* One question to a node, and its answer. */
 typedef struct dt_direct_place {
     const char *node;
-    const char *
-        agent; /* path there; NULL: this dtrun's, which is copied there if it is missing. Is set then */
-    const char
-        *folder; /* what is ended: what belongs to this folder there; NULL with DT_DIRECT_LIST */
+    /* Path on the node; NULL: dt_direct_ask sets it to the agent of this dtrun, which it copies there if it is missing. */
+    const char *agent;
+    const char *folder; /* everything that belongs to it there is ended; NULL with DT_DIRECT_LIST */
     double grace_seconds; /* of the recipe, with DT_DIRECT_GRACE; negative: the plan there has it */
     const char *doubt;    /* a problem that stays even if the node did its part; NULL: none */
     const char *problem;  /* why the node did not do it, or could not verify it; NULL: it did */
@@ -41,13 +40,13 @@ typedef struct dt_direct_place {
 } dt_direct_place;
 
 /* Asks all places at once, each with a time limit, and verifies that nothing is left there. A node whose new commands
- * hang keeps no other waiting. teller: begins the lines that name the nodes that are waited for, for example "dtrun
- * stop"; NULL: none. Ctrl-C ends the wait, if it is caught (cli/interrupt.h). */
+ * hang delays no other. teller: begins the lines that name the nodes that have not answered yet, for example "dtrun
+ * stop"; NULL: no such lines. Ctrl-C ends the wait if dt_interrupt_catch was called. */
 void dt_direct_ask(dt_direct_place *places, int64_t count, dt_direct_how how, const char *teller,
                    dt_arena *arena);
 
-/* Lists the places that the folder of the run names; where it names none, this machine with the folder itself. *named:
- * how many it names. */
+/* Lists the places that the folder of the run names, one for each node of each attempt. A node that the folder does not
+ * name is this machine. *named: number of places that are named. */
 dt_status dt_direct_places(dt_direct_place **places, int64_t *count, int64_t *named,
                            const char *run, dt_arena *arena, dt_error *err);
 

@@ -11,7 +11,7 @@
 #include "runner/supervisor/supervisor.h"
 #include "runner/times.h"
 
-/* on_node: lists or ends what runs on one node, whichever history it belongs to. */
+/* --- what runs on one node, whichever history it belongs to */
 
 #define TELLER "dtrun stop"
 

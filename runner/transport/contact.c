@@ -41,6 +41,8 @@ static void begin(attempt *one, const char **argv, const dt_transport *transport
                                                    .errors = one->complaint,
                                                    .follows = true},
                                   NULL) == DT_OK;
+    if (one->started && transport->spares_group)
+        dt_child_spare_group(&one->child);
 }
 
 /* Returns true if the output contains the end mark with exit code 0, even if a background program

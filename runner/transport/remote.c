@@ -36,6 +36,8 @@ static dt_status spawn(dt_remote *remote, const char **argv, dt_error *err)
         &remote->child,
         &(dt_child_spec){.argv = argv, .in = ends[1], .out = ends[1], .errors = remote->problems},
         err));
+    if (remote->transport->spares_group)
+        dt_child_spare_group(&remote->child);
 out:
     if (ends[1] >= 0)
         close(ends[1]);

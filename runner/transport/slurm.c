@@ -159,4 +159,5 @@ const dt_transport dt_transport_slurm = {
     .contact = slurm_contact,
     .is_preempted = slurm_is_preempted,
     .ends_children = true,
+    .spares_group = true, /* srun's shepherd ends the step once srun is gone */
 };

@@ -95,6 +95,9 @@ typedef struct dt_transport {
     dt_status (*command_apart)(const char ***argv, const char *node, const char *const *words,
                                dt_arena *arena, dt_error *err);
     bool ends_children; /* processes that a command leaves running are ended with it */
+    /* Something in the process group of the transport's program ends the command on the node if that program is killed:
+     * only the program is killed. */
+    bool spares_group;
 } dt_transport;
 
 /* Prefix of dtrun-reach's message for a preempted node. */

@@ -132,13 +132,16 @@ static void test_the_time_limit_ends_all_that_was_started(void **state)
 static void test_output_held_open_by_others_is_not_waited_for(void **state)
 {
     /* in the background, and out of the group */
-    static const char *const scripts[] = {"sleep 20 & echo $!",
-                                          "setsid sh -c 'echo $$; exec sleep 20' & sleep 0.2"};
+    static const char *const scripts[] = {
+        "sleep 20 & echo $!",
+        "setsid sh -c 'echo $$; exec sleep 20' & sleep 0.2",
+        "setsid sh -c 'echo $$; while :; do echo more; done' & sleep 0.2",
+    };
     dt_strbuf out;
     int code;
 
     dt_strbuf_init(&out);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         double start = dt_clock_monotonic_seconds();
         int64_t pid;
 
