@@ -107,7 +107,7 @@ struct dt_agent {
     int64_t attempt;
     char boot_id[DT_BOOT_ID_SIZE]; /* boot id of this machine when the agent started */
     dt_journal journal;
-    int64_t damaged_told;       /* damaged lines that were reported */
+    int64_t damaged_reported;   /* damaged lines that were reported */
     bool journal_full;          /* the last write failed, and it was reported */
     double quiet_since_seconds; /* since then there are neither ranks nor a supervisor */
     double quiet_max_seconds;   /* exit after this time */
@@ -211,9 +211,6 @@ bool dt_agent_holder_ask(const char *folder,
                          int number);             /* sends a signal; false if nobody holds it */
 bool dt_agent_holder_is_here(const char *folder); /* held by a running process of this machine */
 
-/* --- connect.c: ends what earlier attempts of the run left on this machine */
-void dt_agent_fence_old_attempts(const char *folder);
-
 /* --- client.c */
 /* sends journal lines that are written but not sent yet */
 void dt_agent_client_pump(dt_agent *agent);
@@ -271,13 +268,13 @@ void dt_agent_programs_plan(dt_agent *agent);
 /* text must be clean (output.h) */
 void dt_agent_rank_log(dt_agent_rank *rank, const char *stream, const char *text);
 /* a `log` event without a rank, and a line of agent.log */
-void dt_agent_say(dt_agent *agent, const char *text);
+void dt_agent_log(dt_agent *agent, const char *text);
 
 /* --- client.c: values that ranks exchange */
 void dt_agent_rendezvous_offer(dt_agent_rank *rank, const char *name, const char *value);
 dt_status dt_agent_rendezvous_answer(dt_agent *agent, const char *name, json_t *values,
                                      dt_error *err);
-void dt_agent_rendezvous_tell_all(dt_agent *agent); /* to a client that just attached */
+void dt_agent_rendezvous_send_all(dt_agent *agent); /* to a client that just attached */
 
 /* --- diagnose.c */
 dt_status dt_agent_diagnose(dt_agent *agent, int64_t rank, dt_error *err); /* -1: all */

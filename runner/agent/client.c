@@ -93,7 +93,7 @@ void dt_agent_rank_log(dt_agent_rank *rank, const char *stream, const char *text
                              "stream", stream, "text", text));
 }
 
-void dt_agent_say(dt_agent *agent, const char *text)
+void dt_agent_log(dt_agent *agent, const char *text)
 {
     dt_log_info("%s", text);
     dt_journal_add(&agent->journal, json_pack("{s:s, s:i, s:s, s:s}", "event", "log", "rank", -1,
@@ -125,7 +125,7 @@ static void answer_rank(dt_agent_rank *rank, const char *name, json_t *values)
     json_decref(answer);
 }
 
-static void tell(dt_agent *agent, const char *name, const char *rank, json_t *value)
+static void send_offer(dt_agent *agent, const char *name, const char *rank, json_t *value)
 {
     long long number = -1;
 
@@ -155,7 +155,7 @@ void dt_agent_rendezvous_offer(dt_agent_rank *rank, const char *name, const char
     }
     snprintf(key, sizeof(key), "%lld", (long long)rank->rank);
     json_object_set_new(values, key, json_string(value));
-    tell(agent, name, key, json_object_get(values, key));
+    send_offer(agent, name, key, json_object_get(values, key));
 }
 
 dt_status dt_agent_rendezvous_answer(dt_agent *agent, const char *name, json_t *values,
@@ -178,12 +178,12 @@ dt_status dt_agent_rendezvous_answer(dt_agent *agent, const char *name, json_t *
     return DT_OK;
 }
 
-void dt_agent_rendezvous_tell_all(dt_agent *agent)
+void dt_agent_rendezvous_send_all(dt_agent *agent)
 {
     const char *name, *rank;
     json_t *values, *value;
 
     json_object_foreach(agent->offers, name, values)
         json_object_foreach(values, rank, value)
-            tell(agent, name, rank, value);
+            send_offer(agent, name, rank, value);
 }

@@ -124,7 +124,8 @@ static size_t length_before_number(const char *folder)
     return at != NULL && strncmp(at, "attempt-", 8) == 0 ? (size_t)(at + 8 - folder) : 0;
 }
 
-void dt_agent_fence_old_attempts(const char *folder)
+/* --- connect.c: ends what earlier attempts of the run left on this machine */
+static void fence_old_attempts(const char *folder)
 {
     size_t before = length_before_number(folder);
     struct dirent *entry;
@@ -241,7 +242,7 @@ dt_status dt_agent_connect(const char *folder, bool start, bool replace, dt_erro
     if (replace)
         DT_TRY(dt_agent_holder_kill(folder, err));
     if (start)
-        dt_agent_fence_old_attempts(folder);
+        fence_old_attempts(folder);
     st = dt_socket_connect(&agent, folder, "agent.sock", start ? NULL : err);
     /* An agent that is about to exit still holds its lock: try again until it is gone. */
     while (start && st == DT_ERR_NOT_FOUND) {

@@ -19,7 +19,7 @@ static const char *state_name(const dt_agent *agent)
     return agent->started || agent->ending != DT_ENDING_NO ? "running" : "idle";
 }
 
-static void say_hello(dt_agent *agent)
+static void send_hello(dt_agent *agent)
 {
     char host[256] = "";
 
@@ -58,8 +58,8 @@ static dt_status do_attach(dt_agent *agent, const dt_agent_command *command, dt_
         agent->attempt = command->attempt;
     }
     agent->attached = true;
-    say_hello(agent);
-    dt_agent_rendezvous_tell_all(agent);
+    send_hello(agent);
+    dt_agent_rendezvous_send_all(agent);
     dt_agent_client_pump(agent);
     return DT_OK;
 }
@@ -119,7 +119,7 @@ static void trim(dt_agent *agent)
         dt_journal_trim(&agent->journal, agent->acknowledged, agent->client_offset, &err) == DT_OK)
         return;
     agent->trim_refused = true;
-    dt_agent_say(agent, err.message);
+    dt_agent_log(agent, err.message);
 }
 
 static dt_status do_ack(dt_agent *agent, const dt_agent_command *command, dt_error *err)

@@ -20,16 +20,17 @@
 #include "runner/times.h"
 
 /* Explains in the run's log why the reader finds a gap in the numbers. */
-static void tell_damaged(dt_agent *agent)
+static void report_damaged(dt_agent *agent)
 {
     char text[160];
 
     snprintf(text, sizeof(text),
              "%lld lines of the journal are damaged: their readable part is in '%s.damaged' on "
              "this node",
-             (long long)(agent->journal.damaged_lines - agent->damaged_told), agent->journal.path);
-    agent->damaged_told = agent->journal.damaged_lines;
-    dt_agent_say(agent, text);
+             (long long)(agent->journal.damaged_lines - agent->damaged_reported),
+             agent->journal.path);
+    agent->damaged_reported = agent->journal.damaged_lines;
+    dt_agent_log(agent, text);
     (void)dt_journal_flush(&agent->journal, NULL);
     dt_agent_client_pump(agent);
 }
@@ -49,8 +50,8 @@ static void on_before_wait(uv_prepare_t *prepare)
                              json_pack("{s:s, s:s}", "event", "error", "message", err.message));
     }
     dt_agent_client_pump(agent);
-    if (agent->journal.damaged_lines > agent->damaged_told)
-        tell_damaged(agent);
+    if (agent->journal.damaged_lines > agent->damaged_reported)
+        report_damaged(agent);
 }
 
 static void on_alive(uv_timer_t *timer)

@@ -24,7 +24,8 @@
 #define LINE_BYTES  ((size_t)4 << 20) /* a longer line is not of the agent */
 #define ASIDE_BYTES ((off_t)1 << 20)
 
-void dt_journal_mark_add(dt_journal *journal, int64_t sequence, int64_t offset)
+/* --- journal.c */
+static void journal_mark_add(dt_journal *journal, int64_t sequence, int64_t offset)
 {
     if (journal->mark_count == journal->mark_capacity) {
         journal->mark_capacity = journal->mark_capacity != 0 ? 2 * journal->mark_capacity : 16;
@@ -34,7 +35,8 @@ void dt_journal_mark_add(dt_journal *journal, int64_t sequence, int64_t offset)
     journal->marks[journal->mark_count++] = (dt_journal_mark){sequence, offset};
 }
 
-void dt_journal_set_aside(dt_journal *journal, const char *bytes, size_t length)
+/* Counts damaged lines and copies them to PATH.damaged, as far as there is space. */
+static void journal_set_aside(dt_journal *journal, const char *bytes, size_t length)
 {
     dt_strbuf path;
     int fd;
@@ -70,12 +72,12 @@ static void take_line(scan *s, const char *line, size_t length)
     json_t *event = NULL;
 
     if (sequence <= s->last || dt_json_parse(&event, line, length, "journal", NULL) != DT_OK) {
-        dt_journal_set_aside(journal, line, length);
+        journal_set_aside(journal, line, length);
         return;
     }
     if (sequence % DT_JOURNAL_MARK_EVERY == 0 || sequence != s->last + 1 ||
         s->at == journal->kept_bytes)
-        dt_journal_mark_add(journal, sequence, s->at);
+        journal_mark_add(journal, sequence, s->at);
     s->last = sequence;
     journal->next_sequence = sequence + 1;
     s->seen(s->context, event);
@@ -140,7 +142,9 @@ static size_t readable(const scan *s)
     return s->buffer.length;
 }
 
-dt_status dt_journal_scan(dt_journal *journal, dt_journal_fn *seen, void *context, dt_error *err)
+/* Scans the whole file: sets the marks, the next number, and the end of the last complete line. */
+static dt_status journal_scan(dt_journal *journal, dt_journal_fn *seen, void *context,
+                              dt_error *err)
 {
     scan s = {.journal = journal, .last = -1, .seen = seen, .context = context};
     dt_status st = DT_OK;
@@ -156,7 +160,7 @@ dt_status dt_journal_scan(dt_journal *journal, dt_journal_fn *seen, void *contex
         newline = memchr(s.buffer.data, '\n', most);
         /* the last line of the head has no newline */
         if (newline == NULL && most < s.buffer.length) {
-            dt_journal_set_aside(journal, s.buffer.data, most);
+            journal_set_aside(journal, s.buffer.data, most);
             drop_front(&s, most);
         } else if (newline != NULL) {
             size_t length = (size_t)(newline - s.buffer.data);
@@ -165,7 +169,7 @@ dt_status dt_journal_scan(dt_journal *journal, dt_journal_fn *seen, void *contex
             drop_front(&s, length + 1);
             journal->whole_bytes = s.at;
         } else if (s.buffer.length > LINE_BYTES) {
-            dt_journal_set_aside(journal, s.buffer.data, 256);
+            journal_set_aside(journal, s.buffer.data, 256);
             drop_front(&s, s.buffer.length);
         } else {
             got = fill(&s);
@@ -175,7 +179,7 @@ dt_status dt_journal_scan(dt_journal *journal, dt_journal_fn *seen, void *contex
         DT_THROW(err, DT_ERR_IO, "cannot read the journal '%s': %s", journal->path,
                  strerror(errno));
     if (s.buffer.length > 0) /* an incomplete line, or one with a damaged newline */
-        dt_journal_set_aside(journal, s.buffer.data, s.buffer.length);
+        journal_set_aside(journal, s.buffer.data, s.buffer.length);
     if (s.last >= journal->next_sequence)
         journal->next_sequence = s.last + 1; /* everything after the hole is lost */
     journal->opened_again = s.at + (int64_t)s.buffer.length > 0;
@@ -297,7 +301,7 @@ dt_status dt_journal_open(dt_journal *journal, const char *path, dt_journal_fn *
         DT_THROW(err, DT_ERR_IO, "cannot open the journal '%s': %s", path, strerror(errno));
     journal->path = dt_strdup(path);
     DT_TRY(dt_journal_note_open(journal, path, err));
-    DT_TRY(dt_journal_scan(journal, seen, context, err));
+    DT_TRY(journal_scan(journal, seen, context, err));
     if (ftruncate(journal->fd, journal->whole_bytes) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot repair the journal '%s': %s", path, strerror(errno));
     journal->written_bytes = journal->whole_bytes;
@@ -340,8 +344,8 @@ static void number(dt_journal *journal, json_t *event)
         journal->next_sequence = (journal->next_sequence / DT_JOURNAL_JUMP + 1) * DT_JOURNAL_JUMP;
     journal->opened_again = false;
     if (jump || journal->mark_count == 0 || journal->next_sequence % DT_JOURNAL_MARK_EVERY == 0)
-        dt_journal_mark_add(journal, journal->next_sequence,
-                            journal->written_bytes + (int64_t)journal->pending.length);
+        journal_mark_add(journal, journal->next_sequence,
+                         journal->written_bytes + (int64_t)journal->pending.length);
     json_object_del(event, "sequence"); /* so that the new one comes last (journal.c) */
     json_object_del(event, "sum");
     json_object_set_new(event, "sequence", json_integer(journal->next_sequence));
@@ -363,8 +367,7 @@ void dt_journal_skip_to(dt_journal *journal, int64_t sequence)
         return;
     journal->opened_again = false;
     journal->next_sequence = sequence;
-    dt_journal_mark_add(journal, sequence,
-                        journal->written_bytes + (int64_t)journal->pending.length);
+    journal_mark_add(journal, sequence, journal->written_bytes + (int64_t)journal->pending.length);
 }
 
 void dt_journal_add(dt_journal *journal, json_t *event)
@@ -389,7 +392,7 @@ void dt_journal_add(dt_journal *journal, json_t *event)
 }
 
 /* Reports dropped lines; with rank -1, because several ranks may have printed them. */
-static void tell_dropped(dt_journal *journal)
+static void report_dropped(dt_journal *journal)
 {
     char text[128];
 
@@ -417,7 +420,7 @@ dt_status dt_journal_flush(dt_journal *journal, dt_error *err)
         journal->written_bytes += put;
         dt_strbuf_remove_front(&journal->pending, (size_t)put);
         if (journal->pending.length == 0 && journal->dropped_lines > 0)
-            tell_dropped(journal);
+            report_dropped(journal);
     }
     if (journal->sync_wanted && fdatasync(journal->fd) != 0 && errno != EINVAL)
         return DT_FAIL(err, DT_ERR_IO, "cannot sync the journal: %s", strerror(errno));
@@ -479,7 +482,7 @@ static void take_damaged_out(dt_journal *journal, dt_strbuf *out)
             memmove(out->data + kept, out->data + at, whole);
             kept += whole;
         } else {
-            dt_journal_set_aside(journal, out->data + at, length);
+            journal_set_aside(journal, out->data + at, length);
         }
         at += whole;
     }

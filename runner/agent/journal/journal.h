@@ -85,13 +85,6 @@ dt_status dt_journal_read(dt_journal *journal, int64_t *offset, size_t want, dt_
                           dt_error *err);
 
 /* --- journal.c */
-void dt_journal_mark_add(dt_journal *journal, int64_t sequence, int64_t offset);
-/* Scans the whole file: sets the marks, the next number, and the end of the last complete line. */
-dt_status dt_journal_scan(dt_journal *journal, dt_journal_fn *seen, void *context, dt_error *err);
-/* Counts damaged lines and copies them to PATH.damaged, as far as there is space. */
-void dt_journal_set_aside(dt_journal *journal, const char *bytes, size_t length);
-
-/* --- journal.c */
 dt_status dt_journal_note_open(dt_journal *journal, const char *path, dt_error *err);
 void dt_journal_keep_head(dt_journal *journal); /* keeps everything added so far */
 

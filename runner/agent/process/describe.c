@@ -322,7 +322,8 @@ void dt_kernel_death_words(dt_strbuf *out, int wait_status)
 #define FILE_BYTES   ((size_t)64 << 10)
 #define STACK_FRAMES 24
 
-const char *dt_process_state_words(char state)
+/* Returns "stopped by a signal" for 'T'. */
+static const char *process_state_words(char state)
 {
     static const struct {
         char letter;
@@ -440,7 +441,7 @@ json_t *dt_process_describe(pid_t pid)
         closedir(dir);
     json_object_set_new(out, "pid", json_integer(pid));
     json_object_set_new(out, "state", json_string(state));
-    json_object_set_new(out, "state_words", json_string(dt_process_state_words(process.state)));
+    json_object_set_new(out, "state_words", json_string(process_state_words(process.state)));
     json_object_set_new(out, "wchan", wchan_of(pid, pid, &text, &raw));
     json_object_set_new(out, "cpu_seconds",
                         json_real((double)process.cpu_ticks / (double)sysconf(_SC_CLK_TCK)));

@@ -76,7 +76,4 @@ json_t *dt_process_describe_briefly(pid_t pid);
 /* Returns whether the process handles the signal itself. */
 bool dt_process_handles(pid_t pid, int number);
 
-/* Returns "stopped by a signal" for 'T'. */
-const char *dt_process_state_words(char state);
-
 #endif

@@ -3,7 +3,7 @@
  *
  * A process belongs to the run if it descends from the agent (which is the subreaper of its descendants, so
  * a process that called setsid and lost its parent returns to it), if its environment has the mark that the agent
- * gave its ranks, or if it is in the run's cgroup (process.h). Names are never used.
+ * gave its ranks, or if it is in the run's cgroup (below). Names are never used.
  *
  * Identity  (pid, start time in clock ticks since boot): a reused pid is another process and is left alone
  */

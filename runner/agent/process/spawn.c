@@ -177,7 +177,7 @@ static size_t put_number(char *line, size_t at, int64_t number)
     return at;
 }
 
-static void say(const plumbing *pipes, char what, int problem, int index, bool exists)
+static void report(const plumbing *pipes, char what, int problem, int index, bool exists)
 {
     char line[80] = {what};
     size_t at = put_number(line, 1, problem);
@@ -215,27 +215,27 @@ static void become_program(const plumbing *pipes, const dt_spawn_program *progra
     int index, problem;
 
     if (!become_rank(pipes, place, agent)) {
-        say(pipes, DT_SPAWN_NOT_EXECUTED, errno, 0, true);
+        report(pipes, DT_SPAWN_NOT_EXECUTED, errno, 0, true);
         return;
     }
     if (program->folder[0] != '\0' && chdir(program->folder) != 0) {
-        say(pipes, DT_SPAWN_NO_FOLDER, errno, 0, false);
+        report(pipes, DT_SPAWN_NO_FOLDER, errno, 0, false);
         return;
     }
     if (program->checkpoint[0] != '\0' && access(program->checkpoint, F_OK) != 0) {
-        say(pipes, DT_SPAWN_NO_CHECKPOINT, errno, 0, false);
+        report(pipes, DT_SPAWN_NO_CHECKPOINT, errno, 0, false);
         if (program->needs_checkpoint)
             return;
     }
     index = choose_candidate(program);
     if (index < 0) {
-        say(pipes, DT_SPAWN_NOT_FOUND, 0, 0, false);
+        report(pipes, DT_SPAWN_NOT_FOUND, 0, 0, false);
         return;
     }
     execve(program->candidates[index], program->words, program->environment);
     problem = errno;
-    say(pipes, DT_SPAWN_NOT_EXECUTED, problem, index,
-        access(program->candidates[index], F_OK) == 0);
+    report(pipes, DT_SPAWN_NOT_EXECUTED, problem, index,
+           access(program->candidates[index], F_OK) == 0);
 }
 
 /* --- in the agent */

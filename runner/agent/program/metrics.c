@@ -48,7 +48,8 @@ out:
 
 /* --- limits */
 
-bool dt_metrics_may_send(dt_output_metrics *metrics)
+/* Returns whether another line may be sent now. */
+static bool metrics_may_send(dt_output_metrics *metrics)
 {
     double now = dt_clock_monotonic_seconds();
 
@@ -123,8 +124,9 @@ void dt_metrics_leave(dt_output_metrics *metrics, dt_metrics_left why, const cha
 
 /* --- values of a line */
 
-void dt_metrics_add(dt_output_metrics *metrics, json_t *values, const char *name, int64_t step,
-                    double value)
+/* Adds a value to those of the step, unless it is over a limit. */
+static void metrics_add(dt_output_metrics *metrics, json_t *values, const char *name, int64_t step,
+                        double value)
 {
     if (!is_name(name) || !take_point(metrics, name, step))
         return;
@@ -154,22 +156,24 @@ void dt_metrics_add_foreign(dt_output_metrics *metrics, json_t *values, const ch
                 {"eval/loss", "valid_loss"}, {"val_loss", "valid_loss"},
                 {"val/loss", "valid_loss"},  {"Loss/val", "valid_loss"}};
 
-    dt_metrics_add(metrics, values, name, step, value);
+    metrics_add(metrics, values, name, step, value);
     for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++) {
         const json_t *last = json_object_get(metrics->steps, same[i].ours);
 
         /* not if the program has this name too */
         if (strcmp(name, same[i].name) == 0 && (last == NULL || json_integer_value(last) < step))
-            dt_metrics_add(metrics, values, same[i].ours, step, value);
+            metrics_add(metrics, values, same[i].ours, step, value);
     }
 }
 
 /* --- lines */
 
+static void metrics_take_line(dt_output_metrics *metrics, char *line);
+
 static void end_line(dt_output_metrics *metrics, dt_metrics_line *line)
 {
     if (!line->skipping && line->text.length > 0)
-        dt_metrics_take_line(metrics, line->text.data);
+        metrics_take_line(metrics, line->text.data);
     line->skipping = false;
     dt_strbuf_reset(&line->text);
 }
@@ -202,12 +206,14 @@ void dt_output_metrics_read(dt_output_metrics *metrics, const char *bytes, size_
         read_lines(metrics, &metrics->out, bytes, length);
 }
 
+static void metrics_look_for_bar(dt_output_metrics *metrics, const char *bytes, size_t length);
+
 void dt_output_metrics_read_errors(dt_output_metrics *metrics, const char *bytes, size_t length)
 {
     if (metrics != NULL && metrics->groups != NULL)
         read_lines(metrics, &metrics->errors, bytes, length);
     else if (metrics != NULL)
-        dt_metrics_look_for_bar(metrics, bytes, length);
+        metrics_look_for_bar(metrics, bytes, length);
 }
 
 bool dt_output_metrics_waits(const dt_output_metrics *metrics)
@@ -221,7 +227,7 @@ int64_t dt_output_metrics_step(const dt_output_metrics *metrics, double *loss)
     return metrics != NULL ? metrics->step : 0;
 }
 
-static void say_left(const dt_output_metrics *metrics)
+static void report_left(const dt_output_metrics *metrics)
 {
     const struct {
         int64_t count;
@@ -246,6 +252,8 @@ static void say_left(const dt_output_metrics *metrics)
     dt_strbuf_release(&text);
 }
 
+static void metrics_take_waiting(dt_output_metrics *metrics, int64_t step);
+
 void dt_output_metrics_settle(dt_output_metrics *metrics, bool ended)
 {
     if (metrics == NULL)
@@ -256,9 +264,9 @@ void dt_output_metrics_settle(dt_output_metrics *metrics, bool ended)
     }
     if (dt_output_metrics_waits(metrics) &&
         (ended || dt_clock_monotonic_seconds() - metrics->bar.since_seconds > BAR_SECONDS))
-        dt_metrics_take_waiting(metrics, metrics->bar.total > 0 ? metrics->bar.step : -1);
+        metrics_take_waiting(metrics, metrics->bar.total > 0 ? metrics->bar.step : -1);
     if (ended)
-        say_left(metrics);
+        report_left(metrics);
 }
 
 void dt_output_metrics_close(dt_output_metrics *metrics)
@@ -433,7 +441,7 @@ static void send_object(dt_output_metrics *metrics, const json_t *object, int64_
             if (printed && strcmp(name, "train_loss") != 0) /* the Trainer's mean of all steps */
                 dt_metrics_add_foreign(metrics, values, name, step, number);
             else
-                dt_metrics_add(metrics, values, name, step, number);
+                metrics_add(metrics, values, name, step, number);
         } else if (!json_is_string(value)) {
             dt_metrics_leave(metrics, DT_METRICS_NO_NUMBER, name);
         }
@@ -460,11 +468,11 @@ static void take_object(dt_output_metrics *metrics, json_t *object, bool printed
     double number;
 
     if (is_value(&number, step, printed) && dt_metrics_is_step(number)) {
-        if (dt_metrics_may_send(metrics))
+        if (metrics_may_send(metrics))
             send_object(metrics, object, (int64_t)number, printed);
     } else if (step == NULL && printed && json_object_get(object, "epoch") != NULL) {
         if (json_array_size(metrics->bar.waiting) == WAITING_MOST) {
-            dt_metrics_take_waiting(metrics, metrics->bar.total > 0 ? metrics->bar.step : -1);
+            metrics_take_waiting(metrics, metrics->bar.total > 0 ? metrics->bar.step : -1);
             return;
         }
         json_array_append(metrics->bar.waiting, object);
@@ -507,7 +515,8 @@ static void take_json(dt_output_metrics *metrics, const char *line)
 
 /* --- the progress bar of transformers */
 
-void dt_metrics_take_waiting(dt_output_metrics *metrics, int64_t step)
+/* Sends what waits for a state of the bar. */
+static void metrics_take_waiting(dt_output_metrics *metrics, int64_t step)
 {
     json_t *waiting = metrics->bar.waiting, *object;
     size_t i;
@@ -519,7 +528,7 @@ void dt_metrics_take_waiting(dt_output_metrics *metrics, int64_t step)
         if (json_object_get(object, "loss") != NULL)
             metrics->bar.fixed = metrics->bar.total > 0;
         own = own > metrics->step ? own : metrics->step; /* an evaluation after the last step */
-        if (dt_metrics_may_send(metrics))
+        if (metrics_may_send(metrics))
             send_object(metrics, object, own, true);
     }
     json_decref(waiting);
@@ -553,7 +562,8 @@ static bool is_training(dt_metrics_bar *bar, int64_t step, int64_t total)
     return bar->total == total;
 }
 
-void dt_metrics_look_for_bar(dt_output_metrics *metrics, const char *bytes, size_t length)
+/* Looks for a state of the bar in a piece of stderr. */
+static void metrics_look_for_bar(dt_output_metrics *metrics, const char *bytes, size_t length)
 {
     dt_metrics_bar *bar = &metrics->bar;
     int64_t step, total;
@@ -570,7 +580,7 @@ void dt_metrics_look_for_bar(dt_output_metrics *metrics, const char *bytes, size
             continue;
         bar->step = step;
         if (dt_output_metrics_waits(metrics))
-            dt_metrics_take_waiting(metrics, step);
+            metrics_take_waiting(metrics, step);
     }
     dt_strbuf_release(&text);
 }
@@ -607,17 +617,18 @@ static void take_match(dt_output_metrics *metrics, const char *line)
     }
     if (step_index < 0)
         step = (double)++metrics->counted;
-    if (!dt_metrics_may_send(metrics))
+    if (!metrics_may_send(metrics))
         return;
     values = json_object();
     for (int i = 0; i < dt_named_groups_count(metrics->groups); i++)
         if (i != step_index && read_group(&value, metrics->groups, i, line))
-            dt_metrics_add(metrics, values, dt_named_groups_name(metrics->groups, i), (int64_t)step,
-                           value);
+            metrics_add(metrics, values, dt_named_groups_name(metrics->groups, i), (int64_t)step,
+                        value);
     dt_metrics_send(metrics, (int64_t)step, values);
 }
 
-void dt_metrics_take_line(dt_output_metrics *metrics, char *line)
+/* metrics.c: takes a line, which is changed. */
+static void metrics_take_line(dt_output_metrics *metrics, char *line)
 {
     remove_escapes(line);
     if (metrics->groups != NULL)

@@ -9,8 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/memory.h"
 #include "base/clock.h"
+#include "base/memory.h"
 #include "runner/agent/program/program_int.h"
 
 #define CODE_OF_SIGNAL  128  /* exit code of a shell minus the signal that ended its program */
@@ -344,7 +344,7 @@ static void refuse_name(const dt_program *p, dt_error *err)
             path != NULL ? path : PATH_DEFAULT);
 }
 
-void dt_program_says(dt_program *program, const char *line)
+void dt_program_take_line(dt_program *program, const char *line)
 {
     const dt_recipe *recipe = &program->plan->recipe;
     dt_error why = DT_ERROR_INIT;

@@ -63,8 +63,8 @@ void dt_program_close(dt_program *program);
 dt_status dt_program_command(dt_spawn_program *out, dt_program *program,
                              const dt_environment *of_rank, dt_error *err);
 void dt_program_started(dt_program *program, pid_t pid);
-void dt_program_says(dt_program *program,
-                     const char *line);        /* of the child, before it is executed */
+void dt_program_take_line(dt_program *program,
+                          const char *line);   /* of the child, before it is executed */
 void dt_program_executed(dt_program *program); /* or not, if it has said why */
 
 void dt_program_read(dt_program *program, const char *bytes, size_t length);

@@ -125,13 +125,8 @@ bool dt_output_metrics_waits(const dt_output_metrics *metrics);
 /* Returns the last step, and the last loss (NaN: none). */
 int64_t dt_output_metrics_step(const dt_output_metrics *metrics, double *loss);
 
-/* Returns whether another line may be sent now. */
-bool dt_metrics_may_send(dt_output_metrics *metrics);
 /* Returns whether the number can be a step. */
 bool dt_metrics_is_step(double number);
-/* Adds a value to those of the step, unless it is over a limit. */
-void dt_metrics_add(dt_output_metrics *metrics, json_t *values, const char *name, int64_t step,
-                    double value);
 /* Adds a value of another program's own names, and the same as `loss` or `valid_loss` if it is one. */
 void dt_metrics_add_foreign(dt_output_metrics *metrics, json_t *values, const char *name,
                             int64_t step, double value);
@@ -139,13 +134,6 @@ void dt_metrics_add_foreign(dt_output_metrics *metrics, json_t *values, const ch
 void dt_metrics_send(dt_output_metrics *metrics, int64_t step, json_t *values);
 /* Counts what is left out, and reports the first. */
 void dt_metrics_leave(dt_output_metrics *metrics, dt_metrics_left why, const char *sample);
-
-/* metrics.c: takes a line, which is changed. */
-void dt_metrics_take_line(dt_output_metrics *metrics, char *line);
-/* Sends what waits for a state of the bar. */
-void dt_metrics_take_waiting(dt_output_metrics *metrics, int64_t step);
-/* Looks for a state of the bar in a piece of stderr. */
-void dt_metrics_look_for_bar(dt_output_metrics *metrics, const char *bytes, size_t length);
 
 /* --- metric_files.c: follows a file that a program writes metrics to
  *

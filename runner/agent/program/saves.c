@@ -8,10 +8,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/memory.h"
 #include "base/clock.h"
-#include "base/strbuf.h"
 #include "base/display.h"
+#include "base/memory.h"
+#include "base/strbuf.h"
 #include "runner/agent/program/program_int.h"
 
 #define STEP             "{step}"

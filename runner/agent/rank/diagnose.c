@@ -45,7 +45,7 @@ void dt_agent_heartbeat_answer(dt_agent_rank *rank, const json_t *where)
 }
 
 /* A program's sign of progress is its output: dtrun does not know its steps. */
-static json_t *tell_program(dt_agent_rank *rank, const dt_process_activity *activity)
+static json_t *program_facts(dt_agent_rank *rank, const dt_process_activity *activity)
 {
     double now = dt_clock_monotonic_seconds();
     double used = activity->cpu_seconds - rank->heartbeat.cpu_seconds;
@@ -63,14 +63,14 @@ static json_t *tell_program(dt_agent_rank *rank, const dt_process_activity *acti
                      "waiting", 0, "answered", 1);
 }
 
-static json_t *tell(dt_agent_rank *rank)
+static json_t *rank_facts(dt_agent_rank *rank)
 {
     dt_process_activity activity;
     char state[2] = "";
 
     if (rank->program != NULL &&
         dt_process_activity_read_tree(&activity, &rank->heartbeat.telling, rank->pid))
-        return tell_program(rank, &activity);
+        return program_facts(rank, &activity);
     if (!dt_process_activity_read(&activity, rank->pid))
         return NULL;
     state[0] = activity.state;
@@ -86,10 +86,10 @@ json_t *dt_agent_heartbeat(dt_agent *agent)
 
     for (int64_t i = 0; i < agent->rank_count; i++) {
         dt_agent_rank *rank = &agent->ranks[i];
-        json_t *told = rank->running && rank->diagnosis == NULL ? tell(rank) : NULL;
+        json_t *facts = rank->running && rank->diagnosis == NULL ? rank_facts(rank) : NULL;
 
-        if (told != NULL)
-            json_array_append_new(ranks, told);
+        if (facts != NULL)
+            json_array_append_new(ranks, facts);
         if (rank->running && rank->program == NULL)
             ask(rank);
     }

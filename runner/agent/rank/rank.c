@@ -175,7 +175,7 @@ static void on_child_line(void *context, const char *text, size_t length, bool c
 
     dt_strbuf_init(&line);
     dt_strbuf_add(&line, text, length);
-    dt_program_says(rank->program, line.data);
+    dt_program_take_line(rank->program, line.data);
     dt_strbuf_release(&line);
 }
 

@@ -388,7 +388,7 @@ static void means_find(dt_agent *agent, int64_t node)
             "no cgroup for the ranks (%s): their processes are found by parent and environment",
             err.message);
     agent->oom_kills = dt_cgroup_oom_kills(&agent->cgroup);
-    dt_agent_say(agent, words.data);
+    dt_agent_log(agent, words.data);
     dt_strbuf_release(&name);
     dt_strbuf_release(&words);
 }
