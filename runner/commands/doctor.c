@@ -90,7 +90,7 @@ static void add_devices(dt_table *table, const json_t *facts)
                      text_of(facts, "driver", "?"));
 }
 
-static void add_probe(dt_table *table, const dt_node_probe *probe, bool good)
+static void add_probe(dt_table *table, const dt_node_probe *probe, bool good, bool command)
 {
     const json_t *facts = probe->facts;
     int64_t off_ms = probe->skew_ms < 0 ? -probe->skew_ms : probe->skew_ms;
@@ -122,6 +122,7 @@ static void add_probe(dt_table *table, const dt_node_probe *probe, bool good)
     has_engine = dt_node_is_here(probe->node) || json_is_true(json_object_get(facts, "bundle"));
     dt_table_add(table, DT_STYLE_PLAIN, "%s",
                  facts == NULL ? "-"
+                 : command     ? "not needed"
                  : has_engine  ? "installed"
                                : "will be copied");
     add_devices(table, facts);
@@ -142,7 +143,8 @@ static dt_status print_table(const dt_probe_report *report, const dt_call *call,
     dt_strbuf_init(&text);
     dt_table_init(&table, columns, sizeof(columns) / sizeof(columns[0]), call->arena);
     for (int64_t i = 0; i < report->count; i++)
-        add_probe(&table, &report->probes[i], is_good(report, report->probes[i].node));
+        add_probe(&table, &report->probes[i], is_good(report, report->probes[i].node),
+                  report->command);
     dt_table_write(&text, &table, &term, 0);
     if (report->fault_count > 0)
         dt_strbuf_add_char(&text, '\n');

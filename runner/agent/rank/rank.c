@@ -16,9 +16,11 @@
 #include "runner/agent/rank/output.h"
 #include "runner/channel/protocol.h"
 
-/* limits of time of programs, and looks at their files, in a thread, since a file system can hang */
+#define DRAIN_BYTES  ((size_t)4 << 20)
+#define BEFORE_BYTES ((size_t)256 << 10) /* of stdout that are read before stderr */
+#define SHOW_MS      1000 /* between two states of a progress bar; and for an incomplete line */
 
-/* --- a look */
+/* --- a look at the files of a program, in a thread, since a file system can hang */
 
 static void on_thread(uv_work_t *work)
 {
@@ -51,7 +53,7 @@ void dt_agent_look(dt_agent_rank *rank, void (*done)(dt_agent_rank *rank))
 
 static void on_usual_look(dt_agent_rank *rank) {}
 
-/* --- the timer */
+/* --- the timer of programs: their time limits, and when a look is due */
 
 /* Returns the milliseconds until a look is due; -1: none is. */
 static int64_t look_in_ms(const dt_agent_rank *rank)
@@ -101,9 +103,7 @@ void dt_agent_programs_plan(dt_agent *agent)
         uv_timer_start(&agent->program_timer, on_timer, (uint64_t)next_ms, 0);
 }
 
-#define DRAIN_BYTES  ((size_t)4 << 20)
-#define BEFORE_BYTES ((size_t)256 << 10) /* of stdout that are read before stderr */
-#define SHOW_MS      1000 /* between two states of a progress bar; and for an incomplete line */
+/* --- output */
 
 static void on_output_line(void *context, const char *text, size_t length, bool cut)
 {

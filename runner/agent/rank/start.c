@@ -279,13 +279,14 @@ static void send_warning(void *context, const char *text)
     dt_strbuf_release(&line);
 }
 
-/* Lets go of the start of a program that cannot be started. */
+/* Reports that the program cannot be started. */
 static void refuse_program(dt_agent_rank *rank, const dt_error *why)
 {
     dt_program_refused(rank->program, why);
     rank->refused = true;
 }
 
+/* Ends the start, unless a program still waits for the first look at its files. */
 static void finish_start(dt_agent *agent)
 {
     for (int64_t i = 0; i < agent->rank_count; i++)
@@ -319,12 +320,12 @@ static void start_program(dt_agent_rank *rank)
             DT_OK)
             dt_agent_rank_log(rank, "agent", err.message);
     }
-    finish_start(agent);
 }
 
 static void on_first_look(dt_agent_rank *rank)
 {
     start_program(rank);
+    finish_start(rank->agent);
     rank->agent->ranks_changed(rank->agent);
 }
 

@@ -144,8 +144,8 @@ static void judge_room(dt_probe_report *report, const dt_node_probe *probe,
 {
     int64_t state = number_of(probe->facts, "state_free_bytes");
     int64_t cache = number_of(probe->facts, "cache_free_bytes");
-    bool lacks =
-        !dt_nodes_is_here(probe->node) && !json_is_true(json_object_get(probe->facts, "bundle"));
+    bool lacks = !wish->command && !dt_nodes_is_here(probe->node) &&
+                 !json_is_true(json_object_get(probe->facts, "bundle"));
 
     if (state >= 0 && state < wish->disk_bytes + ROOM_BYTES)
         dt_probe_add_fault(report, arena, probe->node, true, DT_ERR_IO,
@@ -173,7 +173,7 @@ void dt_probe_judge(dt_probe_report *report, const dt_probe_wish *wish,
 
         if (probe->facts == NULL)
             continue;
-        if (!dt_nodes_is_here(probe->node) &&
+        if (!wish->command && !dt_nodes_is_here(probe->node) &&
             dt_nodes_check_glibc(probe->node, probe->facts, bundle->glibc, &problem) != DT_OK)
             dt_probe_add_fault(report, arena, probe->node, true, problem.code, "%s",
                                problem.message);

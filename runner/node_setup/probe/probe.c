@@ -148,14 +148,16 @@ static dt_status ask_all(question *ask, dt_arena *arena, dt_error *err)
         ask->probes[i].gpus = ask->wish->devices != NULL && ask->wish->devices[i] > 0;
         gpus = gpus || ask->probes[i].gpus;
     }
-    DT_TRY(dt_bundle_make(&ask->bundles.plain, false, arena, err));
-    if (gpus)
+    ask->bundles.plain = ask->bundles.gpus = (dt_bundle){.hash = "-"};
+    if (!ask->wish->command)
+        DT_TRY(dt_bundle_make(&ask->bundles.plain, false, arena, err));
+    if (gpus && !ask->wish->command)
         DT_TRY(dt_bundle_make(&ask->bundles.gpus, true, arena, err));
     dt_probe_parallel(count, ask_node, ask);
     for (int64_t i = 0; i < count && surprise == NULL; i++)
         if (is_surprise(ask, i) && !dt_nodes_is_here(ask->probes[i].node))
             surprise = ask->probes[i].node;
-    if (surprise != NULL && !gpus) {
+    if (surprise != NULL && !gpus && !ask->wish->command) {
         st = dt_bundle_make(&ask->bundles.gpus, true, arena, err);
         if (st != DT_OK)
             dt_error_prefix(err, "node '%s' has GPUs", surprise);
@@ -217,6 +219,7 @@ dt_status dt_probe_all(dt_probe_report *out, const dt_probe_wish *wish, dt_arena
     for (int64_t i = 0; i < wish->count; i++)
         out->probes[i].node = wish->nodes[i];
     bootstrap.seen = wish->seen;
+    out->command = wish->command;
     ask.bootstrap = &bootstrap;
     ask.probes = out->probes;
     DT_TRY(ask_all(&ask, arena, err));

@@ -27,6 +27,7 @@ typedef struct dt_probe_wish {
     int64_t rank_bytes;
     const char *interface; /* network.interface of the recipe, "" */
     int64_t disk_bytes;    /* free space that a node's folder needs */
+    bool command;          /* the ranks are programs of the user: nodes need no engine */
     const char *seen;      /* file that each node looks for, as the fact "sees"; NULL: none */
     bool meet;             /* test the connections between nodes */
     bool outlive; /* test whether a detached process outlives its login; needs two more logins */
@@ -39,7 +40,7 @@ typedef struct dt_node_probe {
     json_t *facts;       /* remote_helper/probe.c; NULL: not reached */
     int64_t skew_ms;     /* its clock minus this machine's */
     double seconds;      /* time until it answered */
-    bool gpus;           /* its ranks will use GPUs: it needs the bundle with the GPU part */
+    bool gpus;           /* its ranks will use GPUs: an engine needs its GPU part */
     const char *address; /* the address that its ranks use; NULL: none */
 } dt_node_probe;
 
@@ -53,6 +54,7 @@ typedef struct dt_probe_fault {
 typedef struct dt_probe_report {
     dt_node_probe *probes; /* [count], in the order of the wish */
     int64_t count;
+    bool command; /* of the wish */
     dt_probe_fault *faults;
     int64_t fault_count;
     int64_t fatal_count;
