@@ -215,7 +215,7 @@ const dt_command dt_command_run = {
 
         "Everything after -- is the program and its arguments. It runs in the current folder,\n"
         "with the environment that torchrun sets. Nodes that do not share the folder get a\n"
-        "copy of it, without what .gitignore and .dtrunignore name; --set workdir.ship=never\n"
+        "copy of it, without what git ignores and .dtrunignore names; --set workdir.ship=never\n"
         "sends nothing. This is 'dtrun launch' with a recipe that has only a 'command'\n"
         "(docs/command.md): --dry-run prints it. JSON lines on stdout with a \"step\" are\n"
         "metrics. The exit code is that of the run.\n",

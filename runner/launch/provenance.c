@@ -7,13 +7,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/child.h"
 #include "base/clock.h"
 #include "base/version.h"
 #include "engine/data/files.h"
 #include "engine/data/fingerprint.h"
 #include "recipes/fields/fields.h"
 #include "runner/launch/preflight.h"
+#include "runner/node_setup/workdir/ignore.h"
 #include "runner/term/term.h"
 #include "runner/transport/transport.h"
 
@@ -83,36 +83,7 @@ static json_t *read_git(const char *text)
                      changed);
 }
 
-/* Runs git in the folder. With these options it takes no lock, and starts no program that the repository configures. */
-static bool run_git(dt_strbuf *out, const char *folder, const char *const *words, dt_arena *arena)
-{
-    static const char *const head[] = {"/usr/bin/env",
-                                       "-u",
-                                       "GIT_DIR",
-                                       "-u",
-                                       "GIT_WORK_TREE",
-                                       "GIT_OPTIONAL_LOCKS=0",
-                                       "git",
-                                       "-c",
-                                       "core.fsmonitor=false",
-                                       "-C"};
-    size_t heads = sizeof(head) / sizeof(head[0]), count = 0;
-    const char **argv;
-    int code = -1;
-
-    while (words[count] != NULL)
-        count++;
-    argv = dt_arena_alloc_array(arena, heads + count + 2, sizeof(argv[0]));
-    memcpy(argv, head, sizeof(head));
-    argv[heads] = folder;
-    memcpy(argv + heads + 1, words, (count + 1) * sizeof(argv[0]));
-    if (dt_child_run(&code, &(dt_child_call){.argv = argv, .out = out, .seconds = GIT_SECONDS},
-                     NULL) != DT_OK)
-        code = -1;
-    return code == 0;
-}
-
-static json_t *ask_git(const char *folder, dt_arena *arena)
+static json_t *ask_git(const char *folder)
 {
     static const char *const words[] = {"status", "--porcelain=v2", "--branch",
                                         "--untracked-files=no", NULL};
@@ -120,7 +91,7 @@ static json_t *ask_git(const char *folder, dt_arena *arena)
     dt_strbuf out;
 
     dt_strbuf_init(&out);
-    if (run_git(&out, folder, words, arena))
+    if (dt_git_run(&out, folder, words, NULL, GIT_SECONDS, NULL) == DT_OK)
         git = read_git(out.data);
     dt_strbuf_release(&out);
     return git != NULL ? git : json_null();
@@ -152,7 +123,8 @@ static const char *find_untracked(const dt_recipe *recipe, dt_arena *arena)
     if (count == 4)
         return NULL;
     dt_strbuf_init(&out);
-    if (run_git(&out, recipe->workdir.folder, words, arena) && out.length > 0)
+    if (dt_git_run(&out, recipe->workdir.folder, words, NULL, GIT_SECONDS, NULL) == DT_OK &&
+        out.length > 0)
         found = dt_arena_strdup(arena, out.data);
     dt_strbuf_release(&out);
     return found;
@@ -168,8 +140,8 @@ static json_t *ask_git_of(const char *recipe_path, const dt_recipe *recipe, dt_a
     json_t *git;
 
     if (recipe->task != DT_TASK_COMMAND)
-        return ask_git(folder, arena);
-    git = ask_git(recipe->workdir.folder, arena);
+        return ask_git(folder);
+    git = ask_git(recipe->workdir.folder);
     untracked = json_is_object(git) ? find_untracked(recipe, arena) : NULL;
     if (untracked != NULL)
         json_object_set_new(git, "untracked", dt_json_text(untracked));
@@ -178,7 +150,7 @@ static json_t *ask_git_of(const char *recipe_path, const dt_recipe *recipe, dt_a
 
 const char *dt_provenance_commit(const char *folder, dt_arena *arena)
 {
-    json_t *git = ask_git(folder, arena);
+    json_t *git = ask_git(folder);
     const char *commit = json_string_value(json_object_get(git, "commit"));
 
     commit = commit != NULL ? dt_arena_strdup(arena, commit) : "";

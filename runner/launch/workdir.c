@@ -3,7 +3,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/child.h"
 #include "base/dirs.h"
 #include "base/file.h"
 #include "recipes/fields/nodes.h"
@@ -11,8 +10,6 @@
 #include "runner/node_setup/workdir/workdir.h"
 #include "runner/supervisor/folder/run_folder.h"
 #include "runner/term/term.h"
-
-#define GIT_SECONDS 20.0
 
 bool dt_launch_workdir_is_sent(const dt_recipe *recipe)
 {
@@ -59,20 +56,6 @@ static void report_saved(const dt_recipe *recipe, int64_t nodes, const dt_call *
                        "work unless each node saves all that it reads");
 }
 
-/* Lists the files that git tracks in the folder; none without git or a repository. */
-static void list_tracked(dt_strbuf *out, const char *folder)
-{
-    const char *const argv[] = {"/usr/bin/env", "-u", "GIT_DIR", "-u", "GIT_WORK_TREE",
-                                "git",          "-C", folder,    "-c", "core.fsmonitor=false",
-                                "ls-files",     "-z", NULL};
-    int code = -1;
-
-    if (dt_child_run(&code, &(dt_child_call){.argv = argv, .out = out, .seconds = GIT_SECONDS},
-                     NULL) != DT_OK ||
-        code != 0)
-        dt_strbuf_reset(out);
-}
-
 dt_status dt_launch_workdir_take(dt_preflight *flight, const dt_probe_report *report,
                                  const dt_call *call, dt_error *err)
 {
@@ -83,15 +66,13 @@ dt_status dt_launch_workdir_take(dt_preflight *flight, const dt_probe_report *re
     const char *cache;
     dt_status st = DT_OK;
     dt_workdir_left_list *left = dt_arena_alloc(call->arena, sizeof(*left));
-    dt_strbuf notes, tracked;
+    dt_strbuf notes;
 
     dt_strbuf_init(&notes);
-    dt_strbuf_init(&tracked);
     if (!dt_launch_workdir_is_sent(recipe) || (!sent && recipe->setup[0] == '\0'))
         goto out;
-    list_tracked(&tracked, recipe->workdir.folder);
     DT_TRY(dt_workdir_list(tree, left, &notes, recipe->workdir.folder,
-                           recipe->workdir.max_mb * 1000000, &tracked, call->arena, err));
+                           recipe->workdir.max_mb * 1000000, call->arena, err));
     DT_TRY(dt_dir_make(&cache, DT_DIR_CACHE, call->arena, err));
     DT_TRY(dt_workdir_keep(tree, recipe->workdir.folder, sent ? cache : NULL, call->arena, err));
     dt_tree_digest(hex, tree);
@@ -109,7 +90,6 @@ dt_status dt_launch_workdir_take(dt_preflight *flight, const dt_probe_report *re
     report_saved(recipe, flight->plan.node_count, call);
 out:
     dt_strbuf_release(&notes);
-    dt_strbuf_release(&tracked);
     return st;
 }
 

@@ -16,135 +16,36 @@
 
 #define RULES_BYTES_MAX ((size_t)1 << 20)
 #define DEPTH_MAX       100
+#define UNTRUSTED       "detected dubious ownership in repository at "
 #define COUNTED_MAX     1000000 /* entries that are counted although they are left out */
+
+/* What git ignores in a repository that the folder is in or has. */
+typedef struct repository {
+    dt_git_ignores ignores;
+    size_t front; /* bytes of a path before the path from the folder that was asked */
+} repository;
 
 typedef struct listing {
     const char *folder;
     dt_tree *tree;
     size_t capacity;
-    dt_ignore ignore;
+    dt_ignore lines;       /* of .dtrunignore files */
+    dt_ignore git_lines;   /* of .gitignore files, where git does not answer */
+    const repository *git; /* of the folder that is listed; NULL: git does not answer */
     dt_workdir_left_list *left;
-    const char **tracked; /* [tracked_count], in order */
-    size_t tracked_count;
-    int64_t counted; /* entries below what is left out */
-    size_t
-        above; /* bytes of the front of a path that leads from the root of the rules to the folder */
+    int64_t counted;            /* entries below what is left out */
     int64_t largest;            /* entry of the largest file; -1: none */
     int64_t special, links_out; /* left out; links that lead out of the folder */
-    const char *a_special, *a_link;
+    int64_t without_git;        /* repositories for which git failed */
+    const char *a_special, *a_link, *why_without_git;
     dt_arena *arena;
 } listing;
-
-/* --- rules */
-
-/* Adds the rules of the folder `path`, which is `base` from the root of the rules. */
-static dt_status add_rules(dt_ignore *ignore, const char *path, const char *base, bool own,
-                           dt_error *err)
-{
-    static const char *const names[] = {".gitignore", DT_WORKDIR_IGNORE_FILE};
-    dt_strbuf file, text;
-    dt_status st = DT_OK;
-
-    dt_strbuf_init(&file);
-    dt_strbuf_init(&text);
-    for (size_t i = 0; i < (own ? 2 : 1); i++) {
-        dt_error problem = DT_ERROR_INIT;
-
-        dt_strbuf_reset(&file);
-        dt_strbuf_add_fmt(&file, "%s/%s", path, names[i]);
-        st = dt_file_read(&text, file.data, RULES_BYTES_MAX, &problem);
-        if (st == DT_ERR_NOT_FOUND) {
-            st = DT_OK;
-            continue;
-        }
-        if (st != DT_OK) /* without its rules too much would be sent */
-            DT_THROW(err, DT_ERR_RECIPE, "workdir: %s", problem.message);
-        dt_ignore_add(ignore, base, names[i], text.data, text.length);
-    }
-out:
-    dt_strbuf_release(&file);
-    dt_strbuf_release(&text);
-    return st;
-}
-
-static bool has_git(const char *folder, size_t length)
-{
-    dt_strbuf path;
-    bool has;
-
-    dt_strbuf_init(&path);
-    dt_strbuf_add(&path, folder, length);
-    dt_strbuf_add_str(&path, "/.git");
-    has = dt_file_exists(path.data);
-    dt_strbuf_release(&path);
-    return has;
-}
-
-/* Adds the rules of the repository itself, which come before those of its files. */
-static dt_status add_exclude(listing *all, size_t root, dt_error *err)
-{
-    const char *path =
-        dt_arena_printf(all->arena, "%.*s/.git/info/exclude", (int)root, all->folder);
-    dt_error problem = DT_ERROR_INIT;
-    dt_status st = DT_OK;
-    dt_strbuf text;
-
-    dt_strbuf_init(&text);
-    if (dt_file_exists(path)) {
-        st = dt_file_read(&text, path, RULES_BYTES_MAX, &problem);
-        if (st == DT_OK)
-            dt_ignore_add(&all->ignore, "", ".git/info/exclude", text.data, text.length);
-        else
-            DT_FAIL(err, DT_ERR_RECIPE, "workdir: %s", problem.message);
-    }
-    dt_strbuf_release(&text);
-    return st == DT_OK ? DT_OK : DT_ERR_RECIPE;
-}
-
-/* Adds the rules of the folders above, if one of them is a git repository. */
-static dt_status add_rules_above(listing *all, dt_error *err)
-{
-    size_t length = strlen(all->folder), root = length;
-    dt_status st = DT_OK;
-
-    while (!has_git(all->folder, root)) {
-        while (root > 0 && all->folder[root - 1] != '/')
-            root--;
-        if (root <= 1)
-            return DT_OK; /* not in a repository */
-        root--;
-    }
-    DT_TRY(add_exclude(all, root, err));
-    for (size_t at = root; at < length;) {
-        const char *path = dt_arena_strndup(all->arena, all->folder, at);
-        const char *base = at > root ? path + root + 1 : "";
-
-        DT_TRY(add_rules(&all->ignore, path, base, false, err));
-        at++;
-        while (at < length && all->folder[at] != '/')
-            at++;
-    }
-    all->above = root < length ? length - root : 0;
-out:
-    return st;
-}
 
 /* --- files */
 
 static const char *full_path(const listing *all, const char *path)
 {
     return path[0] == '\0' ? all->folder : dt_arena_printf(all->arena, "%s/%s", all->folder, path);
-}
-
-/* Returns the path from the root of the rules. */
-static const char *rule_path(const listing *all, const char *path)
-{
-    size_t length = strlen(all->folder);
-
-    if (all->above == 0)
-        return path;
-    return dt_arena_printf(all->arena, "%s%s%s", all->folder + length - all->above + 1,
-                           path[0] != '\0' ? "/" : "", path);
 }
 
 static dt_status add(listing *all, dt_tree_entry entry, dt_error *err)
@@ -256,44 +157,6 @@ static int by_bytes(const struct dirent **a, const struct dirent **b)
 
 /* --- what is left out */
 
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-static void read_tracked(listing *all, const dt_strbuf *tracked)
-{
-    size_t count = 0;
-
-    for (size_t at = 0; tracked != NULL && at < tracked->length; at++)
-        count += tracked->data[at] == '\0';
-    all->tracked = dt_arena_alloc_array(all->arena, count + 1, sizeof(all->tracked[0]));
-    for (size_t at = 0; all->tracked_count < count; at += strlen(tracked->data + at) + 1)
-        all->tracked[all->tracked_count++] = tracked->data + at;
-    if (count > 1)
-        qsort(all->tracked, count, sizeof(all->tracked[0]), by_text);
-}
-
-/* Returns whether git tracks the file, or a file in the folder. */
-static bool is_tracked(const listing *all, const char *path, bool is_folder)
-{
-    const char *wanted = is_folder ? dt_arena_printf(all->arena, "%s/", path) : path;
-    size_t low = 0, high = all->tracked_count;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (strcmp(all->tracked[middle], wanted) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == all->tracked_count)
-        return false;
-    return is_folder ? strncmp(all->tracked[low], wanted, strlen(wanted)) == 0
-                     : strcmp(all->tracked[low], wanted) == 0;
-}
-
 /* Counts the files below a folder that is left out, up to a limit. */
 static void count_below(listing *all, dt_workdir_left *left, const char *path, int depth)
 {
@@ -344,42 +207,109 @@ static void leave_out(listing *all, const char *path, const char *rule, const st
     list->items[list->count++] = one;
 }
 
-/* Decides whether an entry is sent. above: the rule that leaves out the folder that it is in, of which only tracked files
- * are sent; NULL: none. *rule: the one that leaves out what is not tracked of this entry; NULL: none. */
-static bool is_sent(const char **rule, listing *all, const char *path, const char *above,
-                    const struct stat *info)
-{
-    bool is_folder = S_ISDIR(info->st_mode);
-    const dt_ignore_rule *found = dt_ignore_find(&all->ignore, rule_path(all, path), is_folder);
+/* --- which rules */
 
-    *rule = above;
-    if (found == NULL && above == NULL)
-        return true;
-    if (found != NULL)
-        *rule = dt_arena_printf(all->arena, "'%s' of %s", dt_ignore_rule_text(found),
-                                dt_ignore_rule_file(found));
-    if ((found == NULL || strcmp(dt_ignore_rule_file(found), DT_WORKDIR_IGNORE_FILE) != 0) &&
-        is_tracked(all, path, is_folder))
-        return true;
-    leave_out(all, path, *rule, info);
+static dt_status add_lines(dt_ignore *to, const listing *all, const char *folder, const char *name,
+                           dt_error *err)
+{
+    const char *file =
+        dt_arena_printf(all->arena, "%s%s%s", folder, folder[0] != '\0' ? "/" : "", name);
+    dt_error problem = DT_ERROR_INIT;
+    dt_strbuf text;
+    dt_status st;
+
+    dt_strbuf_init(&text);
+    st = dt_file_read(&text, full_path(all, file), RULES_BYTES_MAX, &problem);
+    if (st == DT_OK)
+        dt_ignore_add(to, folder, file, text.data, text.length);
+    else if (st == DT_ERR_NOT_FOUND)
+        st = DT_OK;
+    else /* without its lines too much would be sent */
+        st = DT_FAIL(err, DT_ERR_RECIPE, "workdir: %s", problem.message);
+    dt_strbuf_release(&text);
+    return st;
+}
+
+/* Asks git about the folder `path`, or about `taken_in` below it. */
+static void ask_git(listing *all, const char *path, const char *taken_in)
+{
+    repository *git = dt_arena_alloc(all->arena, sizeof(*git));
+    size_t length = strlen(path);
+    dt_error problem = DT_ERROR_INIT;
+    const char *at;
+
+    git->front = length + (length > 0);
+    all->git = git;
+    if (dt_git_ignores_ask(&git->ignores, full_path(all, path),
+                           taken_in != NULL ? taken_in + git->front : NULL, all->arena,
+                           &problem) == DT_OK)
+        return;
+    all->git = NULL;
+    if (all->without_git++ > 0)
+        return;
+    all->why_without_git =
+        dt_arena_printf(all->arena, "'%s': %s", full_path(all, path), problem.message);
+    at = strstr(problem.message, UNTRUSTED);
+    if (at != NULL)
+        all->why_without_git = dt_arena_printf(
+            all->arena, "%s (if you trust it: git config --global --add safe.directory %s)",
+            all->why_without_git, at + strlen(UNTRUSTED));
+}
+
+static bool has_git(const char *folder, size_t length, dt_arena *arena)
+{
+    return dt_file_exists(dt_arena_printf(arena, "%.*s/.git", (int)length, folder));
+}
+
+/* Returns true if the folder is in a git repository. */
+static bool is_in_repository(const listing *all)
+{
+    for (size_t length = strlen(all->folder); length > 0; length--)
+        if ((all->folder[length] == '\0' || all->folder[length] == '/') &&
+            has_git(all->folder, length, all->arena))
+            return true;
     return false;
 }
 
-static dt_status list_folder(listing *all, const char *path, const char *above, int depth,
-                             dt_error *err);
+/* Decides whether an entry is sent; notes one that is not. If .dtrunignore takes in a folder that git ignores, git is
+ * asked again: its other rules apply there. */
+static bool is_sent(listing *all, const char *path, const struct stat *info)
+{
+    bool is_folder = S_ISDIR(info->st_mode);
+    const dt_ignore_line *line = dt_ignore_find(&all->lines, path, is_folder);
+    const char *rule = NULL;
 
-static dt_status list_entry(listing *all, const char *folder, const char *name, const char *above,
-                            int depth, dt_error *err)
+    if (all->git != NULL)
+        rule = dt_git_ignores_find(&all->git->ignores, path + all->git->front, is_folder);
+    if (line != NULL && line->takes_in) {
+        if (is_folder && all->git != NULL &&
+            dt_git_ignores_any(&all->git->ignores, path + all->git->front))
+            ask_git(all, dt_arena_strndup(all->arena, path, all->git->front), path);
+        return true;
+    }
+    if (line == NULL && rule == NULL && all->git == NULL)
+        line = dt_ignore_find(&all->git_lines, path, is_folder);
+    if (line != NULL && !line->takes_in)
+        rule = dt_arena_printf(all->arena, "'%s' of %s", line->text, line->file);
+    if (rule != NULL)
+        leave_out(all, path, rule, info);
+    return rule == NULL;
+}
+
+static dt_status list_folder(listing *all, const char *path, int depth, dt_error *err);
+
+static dt_status list_entry(listing *all, const char *folder, const char *name, int depth,
+                            dt_error *err)
 {
     const char *path =
         dt_arena_printf(all->arena, "%s%s%s", folder, folder[0] != '\0' ? "/" : "", name);
+    const repository *git = all->git;
     dt_status st = DT_OK;
-    const char *rule;
     struct stat info;
 
     if (lstat(full_path(all, path), &info) != 0)
         return DT_OK; /* it vanished */
-    if (!is_sent(&rule, all, path, above, &info))
+    if (!is_sent(all, path, &info))
         return DT_OK;
     if (dt_utf8_valid_length(name, strlen(name)) != strlen(name))
         return DT_FAIL(err, DT_ERR_RECIPE,
@@ -399,15 +329,15 @@ static dt_status list_entry(listing *all, const char *folder, const char *name, 
                (dt_tree_entry){
                    .kind = DT_TREE_FOLDER, .path = path, .mode = (int64_t)(info.st_mode & 0777)},
                err));
-    DT_TRY(list_folder(all, path, rule, depth + 1, err));
+    DT_TRY(list_folder(all, path, depth + 1, err));
 out:
+    all->git = git;
     return st;
 }
 
-static dt_status list_folder(listing *all, const char *path, const char *above, int depth,
-                             dt_error *err)
+static dt_status list_folder(listing *all, const char *path, int depth, dt_error *err)
 {
-    size_t rules = all->ignore.count;
+    size_t lines = all->lines.count, git_lines = all->git_lines.count;
     struct dirent **names = NULL;
     dt_status st = DT_OK;
     int count = 0;
@@ -416,7 +346,9 @@ static dt_status list_folder(listing *all, const char *path, const char *above, 
         DT_THROW(err, DT_ERR_RECIPE,
                  "workdir: '%s' is more than %d folders deep: name it in " DT_WORKDIR_IGNORE_FILE,
                  full_path(all, path), DEPTH_MAX);
-    DT_TRY(add_rules(&all->ignore, full_path(all, path), rule_path(all, path), true, err));
+    if (depth == 0 ? is_in_repository(all)
+                   : has_git(full_path(all, path), strlen(full_path(all, path)), all->arena))
+        ask_git(all, path, NULL);
     count = scandir(full_path(all, path), &names, is_wanted, by_bytes);
     if (count < 0 && depth > 0 && errno == ENOENT)
         count = 0; /* it vanished */
@@ -424,35 +356,21 @@ static dt_status list_folder(listing *all, const char *path, const char *above, 
         DT_THROW(err, DT_ERR_RECIPE, "workdir: cannot read the folder '%s': %s%s",
                  full_path(all, path), strerror(errno),
                  depth > 0 ? " (name it in " DT_WORKDIR_IGNORE_FILE " if it is not needed)" : "");
+    DT_TRY(add_lines(&all->lines, all, path, DT_WORKDIR_IGNORE_FILE, err));
+    if (all->git == NULL)
+        DT_TRY(add_lines(&all->git_lines, all, path, ".gitignore", err));
     for (int i = 0; i < count; i++)
-        DT_TRY(list_entry(all, path, names[i]->d_name, above, depth, err));
+        DT_TRY(list_entry(all, path, names[i]->d_name, depth, err));
 out:
     for (int i = 0; i < count; i++)
         free(names[i]);
     free(names);
-    dt_ignore_cut(&all->ignore, rules);
+    all->lines.count = lines;
+    all->git_lines.count = git_lines;
     return st;
 }
 
 /* --- results */
-
-/* Returns a pattern that matches this file only. */
-static const char *pattern_of(const char *path, dt_arena *arena)
-{
-    const char *out;
-    dt_strbuf text;
-
-    dt_strbuf_init(&text);
-    dt_strbuf_add_char(&text, '/');
-    for (; *path != '\0'; path++) {
-        if (strchr("*?[\\ ", *path) != NULL)
-            dt_strbuf_add_char(&text, '\\');
-        dt_strbuf_add_char(&text, *path);
-    }
-    out = dt_arena_strdup(arena, text.data);
-    dt_strbuf_release(&text);
-    return out;
-}
 
 static const char *size_text(int64_t bytes, dt_arena *arena)
 {
@@ -471,13 +389,13 @@ static dt_status check_size(const listing *all, int64_t max_bytes, dt_error *err
     largest = &tree->entries[all->largest];
     return DT_FAIL(err, DT_ERR_RECIPE,
                    "workdir '%s' has %s in %lld files, more than workdir.max_mb %lld; the largest "
-                   "file is '%s' with %s: put the line %s into '%s/" DT_WORKDIR_IGNORE_FILE
+                   "file is '%s' with %s: put the line /%s into '%s/" DT_WORKDIR_IGNORE_FILE
                    "', raise workdir.max_mb, or set workdir.ship: never if the nodes have the "
                    "folder",
                    all->folder, size_text(tree->bytes, all->arena), (long long)tree->files,
                    (long long)(max_bytes / 1000000), largest->path,
-                   size_text(largest->bytes, all->arena), pattern_of(largest->path, all->arena),
-                   all->folder);
+                   size_text(largest->bytes, all->arena),
+                   dt_ignore_escape(largest->path, all->arena), all->folder);
 }
 
 static void add_others(dt_strbuf *notes, int64_t count)
@@ -487,23 +405,29 @@ static void add_others(dt_strbuf *notes, int64_t count)
     dt_strbuf_add_char(notes, '\n');
 }
 
+static int by_rule(const void *a, const void *b)
+{
+    return strcmp(((const dt_workdir_left *)a)->rule, ((const dt_workdir_left *)b)->rule);
+}
+
 /* Adds a line for each rule with what it leaves out. */
 static void add_left(dt_strbuf *notes, const listing *all)
 {
-    const dt_workdir_left_list *list = all->left;
-    bool *done = dt_arena_alloc_array(all->arena, (size_t)list->count + 1, sizeof(*done));
+    int64_t count = all->left->count;
+    dt_workdir_left *items = dt_arena_alloc_array(all->arena, (size_t)count + 1, sizeof(*items));
 
-    memset(done, 0, (size_t)list->count * sizeof(*done));
-    for (int64_t i = 0; i < list->count; i++) {
-        dt_workdir_left sum = list->items[i];
+    if (count > 0) {
+        memcpy(items, all->left->items, (size_t)count * sizeof(*items));
+        qsort(items, (size_t)count, sizeof(*items), by_rule);
+    }
+    for (int64_t i = 0; i < count;) {
+        dt_workdir_left sum = items[i++];
 
-        for (int64_t k = i + 1; k < list->count; k++)
-            if (!done[i] && strcmp(list->items[k].rule, sum.rule) == 0) {
-                sum.files += list->items[k].files;
-                sum.bytes += list->items[k].bytes;
-                done[k] = true;
-            }
-        if (!done[i] && sum.files > 0)
+        for (; i < count && strcmp(items[i].rule, sum.rule) == 0; i++) {
+            sum.files += items[i].files;
+            sum.bytes += items[i].bytes;
+        }
+        if (sum.files > 0)
             dt_strbuf_add_fmt(notes, "workdir: not sent by %s: %s%lld %s, %s\n", sum.rule,
                               all->counted >= COUNTED_MAX ? "more than " : "", (long long)sum.files,
                               sum.files == 1 ? "file" : "files", size_text(sum.bytes, all->arena));
@@ -512,6 +436,14 @@ static void add_left(dt_strbuf *notes, const listing *all)
 
 static void add_notes(dt_strbuf *notes, const listing *all)
 {
+    if (all->without_git > 0) {
+        dt_strbuf_add_fmt(notes,
+                          "workdir: git does not say what it ignores in %s; the .gitignore files "
+                          "there are read without git, and files that they name are not sent even "
+                          "if git tracks them",
+                          all->why_without_git);
+        add_others(notes, all->without_git);
+    }
     add_left(notes, all);
     if (all->special > 0) {
         dt_strbuf_add_fmt(notes, "workdir: '%s' is left out: it is a socket, pipe or device",
@@ -528,29 +460,29 @@ static void add_notes(dt_strbuf *notes, const listing *all)
 }
 
 dt_status dt_workdir_list(dt_tree *out, dt_workdir_left_list *left, dt_strbuf *notes,
-                          const char *folder, int64_t max_bytes, const dt_strbuf *tracked,
-                          dt_arena *arena, dt_error *err)
+                          const char *folder, int64_t max_bytes, dt_arena *arena, dt_error *err)
 {
-    listing all = {.tree = out, .left = left, .largest = -1, .arena = arena};
+    listing all = {.tree = out,
+                   .left = left,
+                   .largest = -1,
+                   .lines.arena = arena,
+                   .git_lines.arena = arena,
+                   .arena = arena};
     dt_status st = DT_OK;
     char *real = realpath(folder, NULL);
 
     *out = (dt_tree){0};
     *left = (dt_workdir_left_list){0};
-    read_tracked(&all, tracked);
-    dt_ignore_init(&all.ignore);
     if (real == NULL)
         DT_THROW(err, DT_ERR_RECIPE, "cannot read workdir '%s': %s", folder, strerror(errno));
     all.folder = strcmp(real, "/") == 0 ? "" : dt_arena_strdup(arena, real);
     if (all.folder[0] == '\0')
         DT_THROW(err, DT_ERR_RECIPE, "workdir '/' cannot be sent to nodes: choose another folder");
-    DT_TRY(add_rules_above(&all, err));
-    DT_TRY(list_folder(&all, "", NULL, 0, err));
+    DT_TRY(list_folder(&all, "", 0, err));
     DT_TRY(check_size(&all, max_bytes, err));
     add_notes(notes, &all);
 out:
     free(real);
-    dt_ignore_release(&all.ignore);
     return st;
 }
 

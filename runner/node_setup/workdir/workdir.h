@@ -1,12 +1,12 @@
 /* workdir: the folder of a command: as it is at the launch, sent to nodes that do not have it, and files of
  * it brought back.
  *
- * list.c     which files are sent: all but what .gitignore and .dtrunignore leave out, and .git. The .gitignore files
- *            of the folders above count too, up to the one that has .git, and its .git/info/exclude. Files that git
- *            tracks are sent although a .gitignore names them. Rules of .dtrunignore come after those
- *            of .gitignore in the same folder. A link is sent as a link; sockets, pipes and devices are left out
- * keep.c     what rules leave out, for messages; digests of the files, and a copy of each content in CACHE/files, so that nodes get the content of the
- *            launch, however late they are prepared
+ * list.c     which files are sent: all but .git and what git or a .dtrunignore file leaves out. Each repository in the
+ *            folder is asked on its own. Where there is none, or git fails, the .gitignore files are read here. The
+ *            lines of .dtrunignore override git. A link is sent as a link; sockets, pipes and devices are left out
+ * ignore.c   what git ignores, and the lines of ignore files
+ * keep.c     what rules leave out, for messages; digests of the files, and a copy of each content in CACHE/files, so
+ *            that nodes get the content of the launch, however late they are prepared
  * send.c     sends the contents that a node lacks, and has the node build the folder (remote_helper/tree.c)
  *
  * Limits     DT_TREE_ENTRIES_MAX files, and the bytes that the recipe sets
@@ -41,12 +41,10 @@ typedef struct dt_workdir_left_list {
 } dt_workdir_left_list;
 
 /* Lists the folder, without digests. notes: a line for each kind of thing that is left out or may surprise, and for each
- * rule with what it leaves out. tracked: the files that git tracks, each ended by '\0' (`git ls-files -z`): a .gitignore
- * does not leave them out.
+ * rule with what it leaves out.
  * DT_ERR_RECIPE: too large (the message names the largest file), or a file cannot be read or named. */
 dt_status dt_workdir_list(dt_tree *out, dt_workdir_left_list *left, dt_strbuf *notes,
-                          const char *folder, int64_t max_bytes, const dt_strbuf *tracked,
-                          dt_arena *arena, dt_error *err);
+                          const char *folder, int64_t max_bytes, dt_arena *arena, dt_error *err);
 /* Writes what was left out into the folder of a run, and finds a file there that an error message names in quotes:
  * returns "'data' is left out by 'data/' of .gitignore", or NULL. */
 dt_status dt_workdir_left_write(const dt_workdir_left_list *left, const char *run_folder,
