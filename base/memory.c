@@ -54,6 +54,45 @@ char *dt_strdup(const char *text)
     return memcpy(dt_malloc(bytes), text, bytes);
 }
 
+/* --- growing arrays */
+
+#define ARRAY_ELEMS_FIRST 16
+
+/* Returns the next capacity that holds `count` elements. */
+static int64_t next_capacity(int64_t count, int64_t capacity)
+{
+    int64_t next = capacity < ARRAY_ELEMS_FIRST ? ARRAY_ELEMS_FIRST : capacity;
+
+    DT_ASSERT(count >= 0 && count <= INT64_MAX / 4);
+    while (next < count || next == capacity)
+        next *= 2;
+    return next;
+}
+
+void *dt_array_room(void *items, int64_t count, int64_t *capacity, size_t elem_bytes)
+{
+    if (count <= *capacity)
+        return items;
+    *capacity = next_capacity(count, *capacity);
+    return dt_realloc(items, (size_t)*capacity, elem_bytes);
+}
+
+void *dt_array_try_room(void *items, int64_t count, int64_t *capacity, size_t elem_bytes)
+{
+    int64_t next;
+    void *moved;
+
+    if (count <= *capacity)
+        return items;
+    next = next_capacity(count, *capacity);
+    if (elem_bytes != 0 && (size_t)next > SIZE_MAX / elem_bytes)
+        return NULL;
+    moved = realloc(items, (size_t)next * elem_bytes);
+    if (moved != NULL)
+        *capacity = next;
+    return moved;
+}
+
 /* --- arenas: a list of blocks, filled from the first */
 
 struct dt_arena_block {
@@ -132,6 +171,21 @@ void *dt_arena_alloc(dt_arena *arena, size_t bytes)
 void *dt_arena_alloc_array(dt_arena *arena, size_t count, size_t elem_bytes)
 {
     return take(arena, array_bytes(count, elem_bytes), 16);
+}
+
+void *dt_arena_array_room(dt_arena *arena, void *items, int64_t count, int64_t *capacity,
+                          size_t elem_bytes)
+{
+    int64_t held = *capacity;
+    void *moved;
+
+    if (count <= held)
+        return items;
+    *capacity = next_capacity(count, held);
+    moved = dt_arena_alloc_array(arena, (size_t)*capacity, elem_bytes);
+    if (held > 0)
+        memcpy(moved, items, (size_t)held * elem_bytes);
+    return moved;
 }
 
 char *dt_arena_strndup(dt_arena *arena, const char *text, size_t length)

@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/error.h"
 
@@ -26,6 +27,20 @@ void *dt_calloc(size_t count, size_t elem_bytes);
 /* Resizes an array to `count` elements; new ones are uninitialized. */
 void *dt_realloc(void *memory, size_t count, size_t elem_bytes);
 char *dt_strdup(const char *text);
+
+/* array_room: a growing array, which begins as NULL with a capacity of 0.
+ *
+ * Each function returns the array `items` with room for `count` elements, moved if needed. The capacity doubles, from
+ * 16 elements, so that adding n elements one by one copies fewer than 2 n:
+ *
+ *     list->items = dt_array_room(list->items, list->count + 1, &list->capacity, sizeof(*list->items));
+ *     list->items[list->count++] = item;
+ */
+
+/* Aborts without memory. New elements are uninitialized. free() releases the array. */
+void *dt_array_room(void *items, int64_t count, int64_t *capacity, size_t elem_bytes);
+/* The same for a large table. Returns NULL without memory; then the array and its capacity are unchanged. count >= 1. */
+void *dt_array_try_room(void *items, int64_t count, int64_t *capacity, size_t elem_bytes);
 
 /* Prints "out of memory: cannot allocate N bytes" and aborts. */
 #if defined(__GNUC__)
@@ -57,6 +72,9 @@ void dt_arena_reset(dt_arena *arena);
 /* Allocates zeroed memory, aligned to 16 bytes. */
 void *dt_arena_alloc(dt_arena *arena, size_t bytes);
 void *dt_arena_alloc_array(dt_arena *arena, size_t count, size_t elem_bytes);
+/* dt_array_room for an array in the arena. New elements are zeroed. */
+void *dt_arena_array_room(dt_arena *arena, void *items, int64_t count, int64_t *capacity,
+                          size_t elem_bytes);
 char *dt_arena_strdup(dt_arena *arena, const char *text);
 char *dt_arena_strndup(dt_arena *arena, const char *text, size_t length);
 char *dt_arena_printf(dt_arena *arena, const char *fmt, ...) DT_PRINTF(2, 3);

@@ -392,15 +392,8 @@ static bool gather(void *context, const dt_metric *point)
 {
     gathered *g = context;
 
-    if (g->count == g->capacity) {
-        dt_metric *moved;
-
-        g->capacity = g->capacity > 0 ? g->capacity * 2 : 64;
-        moved = dt_arena_alloc_array(g->arena, (size_t)g->capacity, sizeof(*moved));
-        if (g->count > 0)
-            memcpy(moved, g->points, (size_t)g->count * sizeof(*moved));
-        g->points = moved;
-    }
+    g->points =
+        dt_arena_array_room(g->arena, g->points, g->count + 1, &g->capacity, sizeof(*g->points));
     g->points[g->count++] = *point;
     return true;
 }

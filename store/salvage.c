@@ -199,15 +199,7 @@ static void append(numbered **out, int64_t *count, int64_t *capacity, salvage *s
             return;
     if (text == NULL)
         return;
-    if (*count == *capacity) {
-        int64_t more = *capacity > 0 ? 2 * *capacity : 64;
-        numbered *room = dt_arena_alloc_array(&s->arena, (size_t)more, sizeof(*room));
-
-        if (*count > 0)
-            memcpy(room, *out, (size_t)*count * sizeof(*room));
-        *out = room;
-        *capacity = more;
-    }
+    *out = dt_arena_array_room(&s->arena, *out, *count + 1, capacity, sizeof(**out));
     (*out)[*count] = (numbered){number, dt_arena_strdup(&s->arena, text)};
     *count += 1;
 }

@@ -432,21 +432,6 @@ out:
     return st;
 }
 
-/* Returns room for one more item. */
-static char *array_grow(char *items, int64_t count, int64_t *capacity, size_t item_bytes,
-                        dt_arena *arena)
-{
-    char *moved;
-
-    if (count < *capacity)
-        return items;
-    *capacity = count > 0 ? count * 2 : 16;
-    moved = dt_arena_alloc_array(arena, (size_t)*capacity, item_bytes);
-    if (count > 0)
-        memcpy(moved, items, (size_t)count * item_bytes);
-    return moved;
-}
-
 dt_status dt_sql_list(void *out, int64_t *count, const dt_sql_row *row, dt_store *store,
                       dt_arena *arena, const char *sql, const dt_sql_value *values,
                       size_t values_count, dt_error *err)
@@ -463,7 +448,7 @@ dt_status dt_sql_list(void *out, int64_t *count, const dt_sql_row *row, dt_store
         DT_TRY(dt_sql_next(&rows, &more, err));
         if (!more)
             break;
-        items = array_grow(items, filled, &capacity, row->bytes, arena);
+        items = dt_arena_array_room(arena, items, filled + 1, &capacity, row->bytes);
         DT_TRY(dt_sql_read(items + (size_t)filled * row->bytes, &rows, row, err));
         filled++;
     }

@@ -274,18 +274,13 @@ static int by_text(const void *a, const void *b)
 static dt_status names_find(band_stream *s, dt_web_request *request, dt_error *err)
 {
     int64_t capacity = 0, kept = 0, count;
-    const char **names, **more;
+    const char **more;
     dt_status st = DT_OK;
 
     for (int64_t i = 0; i < s->runs_count; i++) {
         DT_TRY(dt_store_metric_names(request->store, &more, &count, s->runs[i], &s->found, err));
-        if (s->names_count + count > capacity) {
-            capacity = (s->names_count + count) * 2;
-            names = dt_arena_alloc_array(&s->found, (size_t)capacity, sizeof(*names));
-            if (s->names_count > 0)
-                memcpy(names, s->names, (size_t)s->names_count * sizeof(*names));
-            s->names = names;
-        }
+        s->names = dt_arena_array_room(&s->found, s->names, s->names_count + count, &capacity,
+                                       sizeof(*s->names));
         for (int64_t j = 0; j < count; j++)
             s->names[s->names_count++] = more[j];
     }

@@ -122,15 +122,7 @@ static dt_status add(dt_checkpoint_entry **entries, int64_t *count, int64_t *cap
 
     if (!dt_checkpoint_name_parse(&entry.name, text))
         return DT_OK;
-    if (*count == *capacity) {
-        int64_t wider = *capacity == 0 ? 16 : *capacity * 2;
-        dt_checkpoint_entry *room = dt_arena_alloc_array(arena, (size_t)wider, sizeof(*room));
-
-        if (*count > 0)
-            memcpy(room, *entries, (size_t)*count * sizeof(*room));
-        *entries = room;
-        *capacity = wider;
-    }
+    *entries = dt_arena_array_room(arena, *entries, *count + 1, capacity, sizeof(entry));
     entry.path = dt_arena_printf(arena, "%s/%s", parent, text);
     (*entries)[(*count)++] = entry;
     return DT_OK;

@@ -276,15 +276,8 @@ static dt_status add(dt_data_files *files, int64_t *capacity, const char *path, 
     dt_status st = DT_OK;
     const char *copy = dt_arena_strdup(arena, path);
 
-    if (files->count == *capacity) {
-        int64_t wider = *capacity == 0 ? 8 : *capacity * 2;
-        dt_data_file *items = dt_arena_alloc_array(arena, (size_t)wider, sizeof(*items));
-
-        if (files->count > 0)
-            memcpy(items, files->items, (size_t)files->count * sizeof(*items));
-        files->items = items;
-        *capacity = wider;
-    }
+    files->items = dt_arena_array_room(arena, files->items, files->count + 1, capacity,
+                                       sizeof(files->items[0]));
     DT_TRY(look_at(&files->items[files->count], copy, kind, field, err));
     files->bytes += files->items[files->count++].bytes;
 out:

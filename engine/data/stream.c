@@ -152,14 +152,11 @@ static dt_status add(packing *p, int64_t end, dt_error *err)
     dt_packs *out = p->out;
     int64_t *larger;
 
-    if (out->count + 2 > p->room) {
-        larger = realloc(out->starts, (size_t)p->room * 2 * sizeof(*larger));
-        if (larger == NULL)
-            return DT_FAIL(err, DT_ERR_NOMEM, "no memory to pack %lld sequences",
-                           (long long)out->count);
-        out->starts = larger;
-        p->room *= 2;
-    }
+    larger = dt_array_try_room(out->starts, out->count + 2, &p->room, sizeof(*larger));
+    if (larger == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory to pack %lld sequences",
+                       (long long)out->count);
+    out->starts = larger;
     out->starts[++out->count] = end;
     p->sequence = end;
     return DT_OK;

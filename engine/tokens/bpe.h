@@ -37,7 +37,8 @@ typedef struct dt_bpe_encoder dt_bpe_encoder;
 /* A list of token ids that grows. Zeroed before its first use. */
 typedef struct dt_ids {
     int32_t *items;
-    size_t count, capacity;
+    size_t count;
+    int64_t capacity;
 } dt_ids;
 
 void dt_ids_release(dt_ids *ids);

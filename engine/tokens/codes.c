@@ -165,20 +165,17 @@ typedef struct piece {
 
 typedef struct word {
     piece *pieces;
-    size_t count, room;
+    size_t count;
+    int64_t room;
 } word;
 
 static dt_status add_piece(word *w, size_t start, int32_t id, dt_error *err)
 {
-    if (w->count == w->room) {
-        size_t room = w->room == 0 ? 64 : w->room * 2;
-        piece *wider = realloc(w->pieces, room * sizeof(*wider));
+    piece *pieces = dt_array_try_room(w->pieces, w->count + 1, &w->room, sizeof(*pieces));
 
-        if (wider == NULL)
-            return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a word of %zu characters", room);
-        w->pieces = wider;
-        w->room = room;
-    }
+    if (pieces == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a word of %zu characters", w->count + 1);
+    w->pieces = pieces;
     w->pieces[w->count++] = (piece){start, id};
     return DT_OK;
 }

@@ -159,18 +159,14 @@ void dt_ids_release(dt_ids *ids)
 
 static dt_status reserve(dt_ids *ids, size_t more, dt_error *err)
 {
-    size_t wider = ids->capacity == 0 ? 1024 : ids->capacity;
     int32_t *items;
 
-    if (ids->count + more <= ids->capacity)
+    if (ids->count + more <= (size_t)ids->capacity) /* the usual case, without a call */
         return DT_OK;
-    while (wider < ids->count + more)
-        wider *= 2;
-    items = realloc(ids->items, wider * sizeof(*items));
+    items = dt_array_try_room(ids->items, ids->count + more, &ids->capacity, sizeof(*items));
     if (items == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for %zu tokens", wider);
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for %zu tokens", ids->count + more);
     ids->items = items;
-    ids->capacity = wider;
     return DT_OK;
 }
 

@@ -184,7 +184,8 @@ typedef struct part {
 typedef struct parts {
     part *items;
     int32_t *codes;
-    size_t count, capacity;
+    size_t count;
+    int64_t capacity;
 } parts;
 
 static bool composes(dt_form form)
@@ -218,21 +219,22 @@ static bool is_unstable(dt_form form, uint32_t code)
 
 static dt_status reserve(parts *all, dt_error *err)
 {
-    size_t wider = all->capacity == 0 ? 64 : all->capacity * 2;
+    int64_t wanted = (int64_t)all->count + LONGEST, capacity = all->capacity;
+    int32_t *codes = NULL;
     part *items;
-    int32_t *codes;
 
-    if (all->count + LONGEST <= all->capacity)
+    if (wanted <= capacity)
         return DT_OK;
-    items = wider <= UINT32_MAX ? realloc(all->items, wider * sizeof(*items)) : NULL;
-    if (items != NULL)
+    items = wanted <= UINT32_MAX ? dt_array_try_room(all->items, wanted, &capacity, sizeof(*items))
+                                 : NULL;
+    if (items != NULL) {
         all->items = items;
-    codes = items != NULL ? realloc(all->codes, wider * sizeof(*codes)) : NULL;
+        codes = dt_array_try_room(all->codes, wanted, &all->capacity, sizeof(*codes));
+    }
     if (codes == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory for %zu combining characters in a row",
                        all->count);
     all->codes = codes;
-    all->capacity = wider;
     return DT_OK;
 }
 

@@ -157,7 +157,8 @@ typedef struct dt_added_token {
 typedef struct dt_added {
     dt_pairs edges;
     dt_added_token *nodes;
-    size_t count, capacity;
+    size_t count;
+    int64_t capacity;
     unsigned char first[256]; /* bytes that a token begins with, each once */
     int first_count;
 } dt_added;

@@ -160,17 +160,14 @@ static dt_status widen_slots(dt_vocab *vocab, dt_error *err)
 
 static dt_status widen_tokens(dt_vocab *vocab, int64_t id, dt_error *err)
 {
-    int64_t wider = vocab->capacity == 0 ? 1024 : vocab->capacity;
-    dt_vocab_token *tokens;
+    int64_t before = vocab->capacity;
+    dt_vocab_token *tokens =
+        dt_array_try_room(vocab->tokens, id + 1, &vocab->capacity, sizeof(*tokens));
 
-    while (wider <= id)
-        wider *= 2;
-    tokens = realloc(vocab->tokens, (size_t)wider * sizeof(*tokens));
     if (tokens == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for %lld tokens", (long long)wider);
-    memset(tokens + vocab->capacity, 0, (size_t)(wider - vocab->capacity) * sizeof(*tokens));
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for %lld tokens", (long long)id + 1);
+    memset(tokens + before, 0, (size_t)(vocab->capacity - before) * sizeof(*tokens));
     vocab->tokens = tokens;
-    vocab->capacity = wider;
     return DT_OK;
 }
 
@@ -212,16 +209,13 @@ out:
 
 static dt_status add_node(int32_t *out, dt_added *added, dt_error *err)
 {
-    if (added->count == added->capacity) {
-        size_t wider = added->capacity == 0 ? 64 : added->capacity * 2;
-        dt_added_token *nodes =
-            wider <= INT32_MAX ? realloc(added->nodes, wider * sizeof(*nodes)) : NULL;
+    dt_added_token *nodes = NULL;
 
-        if (nodes == NULL)
-            return DT_FAIL(err, DT_ERR_NOMEM, "no memory for added tokens");
-        added->nodes = nodes;
-        added->capacity = wider;
-    }
+    if (added->count < INT32_MAX)
+        nodes = dt_array_try_room(added->nodes, added->count + 1, &added->capacity, sizeof(*nodes));
+    if (nodes == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for added tokens");
+    added->nodes = nodes;
     added->nodes[added->count] = (dt_added_token){.id = -1};
     *out = (int32_t)added->count++;
     return DT_OK;

@@ -33,15 +33,8 @@ static dt_status send(maker *m, dt_traffic_message message, dt_error *err)
         return DT_FAIL(err, DT_ERR_RECIPE,
                        "a step would send more than %lld messages: raise 'strategy.bucket_mb' (%g)",
                        (long long)MESSAGES_MOST, m->recipe->strategy.bucket_mb);
-    if (out->count == m->capacity) {
-        int64_t capacity = m->capacity > 0 ? 2 * m->capacity : 64;
-        dt_traffic_message *more = dt_arena_alloc_array(m->arena, (size_t)capacity, sizeof(*more));
-
-        if (out->count > 0)
-            memcpy(more, out->messages, (size_t)out->count * sizeof(*more));
-        out->messages = more;
-        m->capacity = capacity;
-    }
+    out->messages =
+        dt_arena_array_room(m->arena, out->messages, out->count + 1, &m->capacity, sizeof(message));
     out->messages[out->count++] = message;
     return DT_OK;
 }

@@ -83,7 +83,8 @@ typedef struct dt_python_statement {
 typedef struct dt_python_file {
     dt_arena *arena;
     dt_python_statement *statements;
-    size_t count, capacity;
+    size_t count;
+    int64_t capacity;
 } dt_python_file;
 
 void dt_python_init(dt_python_file *out, dt_arena *arena);

@@ -15,21 +15,6 @@ void dt_draft_init(dt_draft *out, const char *title, dt_arena *arena)
     *out = (dt_draft){.arena = arena, .title = title};
 }
 
-/* Returns an array with room for one more item of `bytes`, moved if needed. */
-static void *grow(dt_draft *draft, void *items, size_t count, size_t *capacity, size_t bytes)
-{
-    size_t larger = *capacity > 0 ? *capacity * 2 : 32;
-    void *moved;
-
-    if (count < *capacity)
-        return items;
-    moved = dt_arena_alloc_array(draft->arena, larger, bytes);
-    if (count > 0)
-        memcpy(moved, items, count * bytes);
-    *capacity = larger;
-    return moved;
-}
-
 static dt_draft_value *find(const dt_draft *draft, const char *path)
 {
     for (size_t i = 0; i < draft->count; i++)
@@ -49,11 +34,9 @@ static void set(dt_draft *draft, const char *path, const char *yaml, const char 
 
     DT_ASSERT(dt_field_find(path) != NULL);
     if (value == NULL) {
-        dt_draft_value *values =
-            grow(draft, draft->values, draft->count, &draft->capacity, sizeof(values[0]));
-
-        draft->values = values;
-        value = &values[draft->count++];
+        draft->values = dt_arena_array_room(draft->arena, draft->values, draft->count + 1,
+                                            &draft->capacity, sizeof(*value));
+        value = &draft->values[draft->count++];
         value->path = dt_arena_strdup(draft->arena, path);
     }
     value->yaml = dt_arena_strdup(draft->arena, yaml);
@@ -220,11 +203,9 @@ void dt_draft_number(dt_draft *draft, const char *path, double value, const char
 
 static void remark(dt_draft *draft, dt_draft_remarks *list, const char *about, const char *text)
 {
-    dt_draft_remark *items =
-        grow(draft, list->items, list->count, &list->capacity, sizeof(items[0]));
-
-    list->items = items;
-    items[list->count++] =
+    list->items = dt_arena_array_room(draft->arena, list->items, list->count + 1, &list->capacity,
+                                      sizeof(list->items[0]));
+    list->items[list->count++] =
         (dt_draft_remark){.about = dt_arena_strdup(draft->arena, about), .text = text};
 }
 
@@ -255,12 +236,10 @@ void dt_draft_same(dt_draft *draft, const char *about, const char *text)
 
 void dt_draft_give(dt_draft *draft, const char *shown, const char *into)
 {
-    dt_draft_given *given =
-        grow(draft, draft->given, draft->given_count, &draft->given_capacity, sizeof(given[0]));
-
-    draft->given = given;
-    given[draft->given_count++] = (dt_draft_given){.shown = dt_arena_strdup(draft->arena, shown),
-                                                   .into = dt_arena_strdup(draft->arena, into)};
+    draft->given = dt_arena_array_room(draft->arena, draft->given, draft->given_count + 1,
+                                       &draft->given_capacity, sizeof(draft->given[0]));
+    draft->given[draft->given_count++] = (dt_draft_given){
+        .shown = dt_arena_strdup(draft->arena, shown), .into = dt_arena_strdup(draft->arena, into)};
 }
 
 /* Returns true if `text` contains `part`, but not as a part of a longer word. */

@@ -136,8 +136,8 @@ dt_status dt_flags_set(dt_flags *flags, size_t row, const dt_shell_word *value, 
         return DT_OK;
     }
     if (flag->fate == DT_FLAG_EACH && value != NULL) {
-        flags->each = dt_shell_grow(flags->each, flags->each_count, &flags->each_capacity,
-                                    sizeof(flags->each[0]), flags->draft->arena);
+        flags->each = dt_arena_array_room(flags->draft->arena, flags->each, flags->each_count + 1,
+                                          &flags->each_capacity, sizeof(flags->each[0]));
         flags->each[flags->each_count++] = (dt_flag_each){row, value->text};
     } else if (use->shown != NULL && strcmp(use->shown, shown) != 0) {
         dt_draft_note(flags->draft, use->shown, "it is given again, as %s; the last one counts",

@@ -39,7 +39,8 @@ typedef struct dt_draft_remark {
 
 typedef struct dt_draft_remarks {
     dt_draft_remark *items;
-    size_t count, capacity;
+    size_t count;
+    int64_t capacity;
 } dt_draft_remarks;
 
 /* A part of the command line, as it is shown: "--lr 0.0005". */
@@ -53,11 +54,13 @@ typedef struct dt_draft {
     const char *title; /* name of the program, such as "fairseq" */
     const char *said;  /* the converted command, as lines; NULL: not shown */
     dt_draft_value *values;
-    size_t count, capacity;
+    size_t count;
+    int64_t capacity;
     dt_draft_remarks left, notes;
     dt_draft_remarks same; /* parts that need no value, because dtrun does the same anyway */
     dt_draft_given *given;
-    size_t given_count, given_capacity;
+    size_t given_count;
+    int64_t given_capacity;
     bool is_layer; /* it has settings of where to train, but no model and data */
 } dt_draft;
 
@@ -147,7 +150,8 @@ typedef struct dt_flags {
     const dt_flag_table *table;
     dt_flag_use *uses;  /* one per flag of the table */
     dt_flag_each *each; /* the values of flags that can be repeated, in their order */
-    size_t each_count, each_capacity;
+    size_t each_count;
+    int64_t each_capacity;
     dt_shell_command operands;
     size_t taken; /* words that were read: all, unless the table stops at an operand */
     dt_draft *draft;

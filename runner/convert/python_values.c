@@ -253,15 +253,8 @@ void dt_python_init(dt_python_file *out, dt_arena *arena)
 
 static void add(dt_python_file *file, const dt_python_statement *statement)
 {
-    if (file->count == file->capacity) {
-        size_t larger = file->capacity > 0 ? file->capacity * 2 : 64;
-        dt_python_statement *moved = dt_arena_alloc_array(file->arena, larger, sizeof(moved[0]));
-
-        if (file->count > 0)
-            memcpy(moved, file->statements, file->count * sizeof(moved[0]));
-        file->statements = moved;
-        file->capacity = larger;
-    }
+    file->statements = dt_arena_array_room(file->arena, file->statements, file->count + 1,
+                                           &file->capacity, sizeof(*statement));
     file->statements[file->count++] = *statement;
 }
 

@@ -34,12 +34,14 @@ typedef struct dt_shell_word {
 
 typedef struct dt_shell_words {
     dt_shell_word *items;
-    size_t count, capacity;
+    size_t count;
+    int64_t capacity;
 } dt_shell_words;
 
 typedef struct dt_shell_command {
     dt_shell_word *words;
-    size_t count, capacity;
+    size_t count;
+    int64_t capacity;
 } dt_shell_command;
 
 dt_status dt_shell_add_word(dt_shell_command *command, const dt_shell_word *word, dt_arena *arena,
@@ -53,9 +55,6 @@ dt_status dt_shell_check_text(const char *text, size_t length, const char *sourc
 
 /* Returns the length of NAME if the word has the form NAME=..., else 0. */
 size_t dt_shell_assigned(const char *word);
-
-/* Returns an array with room for one more item, moved if needed. */
-void *dt_shell_grow(void *items, size_t count, size_t *capacity, size_t bytes, dt_arena *arena);
 
 typedef struct dt_script_variable {
     const char *name;
@@ -74,9 +73,11 @@ typedef struct dt_script {
     dt_shell_words activate; /* lines that prepare the environment, such as "module load cuda" */
     const char *folder;      /* of cd; NULL: none */
     dt_script_variable *variables;
-    size_t variables_count, variables_capacity;
+    size_t variables_count;
+    int64_t variables_capacity;
     const char **reasons; /* of open parts */
-    size_t reasons_count, reasons_capacity;
+    size_t reasons_count;
+    int64_t reasons_capacity;
 } dt_script;
 
 void dt_script_init(dt_script *out, const char *source, dt_arena *arena);

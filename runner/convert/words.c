@@ -10,27 +10,13 @@
 
 enum { WORDS_MOST = 65536 };
 
-void *dt_shell_grow(void *items, size_t count, size_t *capacity, size_t bytes, dt_arena *arena)
-{
-    size_t larger = *capacity > 0 ? *capacity * 2 : 16;
-    void *moved;
-
-    if (count < *capacity)
-        return items;
-    moved = dt_arena_alloc_array(arena, larger, bytes);
-    if (count > 0)
-        memcpy(moved, items, count * bytes);
-    *capacity = larger;
-    return moved;
-}
-
 dt_status dt_shell_add_word(dt_shell_command *command, const dt_shell_word *word, dt_arena *arena,
                             dt_error *err)
 {
     if (command->count >= WORDS_MOST)
         return DT_FAIL(err, DT_ERR_USAGE, "a command has more than %d words", WORDS_MOST);
-    command->words = dt_shell_grow(command->words, command->count, &command->capacity,
-                                   sizeof(command->words[0]), arena);
+    command->words = dt_arena_array_room(arena, command->words, command->count + 1,
+                                         &command->capacity, sizeof(command->words[0]));
     command->words[command->count++] = *word;
     return DT_OK;
 }
@@ -38,8 +24,8 @@ dt_status dt_shell_add_word(dt_shell_command *command, const dt_shell_word *word
 void dt_shell_add_to(dt_shell_words *words, const char *text, size_t length, int line,
                      dt_arena *arena)
 {
-    words->items =
-        dt_shell_grow(words->items, words->count, &words->capacity, sizeof(words->items[0]), arena);
+    words->items = dt_arena_array_room(arena, words->items, words->count + 1, &words->capacity,
+                                       sizeof(words->items[0]));
     words->items[words->count++] =
         (dt_shell_word){.text = dt_arena_strndup(arena, text, length), .line = line};
 }
@@ -102,8 +88,8 @@ void dt_script_define(dt_script *script, const char *name, const char *value, bo
             return;
         }
     script->variables =
-        dt_shell_grow(script->variables, script->variables_count, &script->variables_capacity,
-                      sizeof(script->variables[0]), script->arena);
+        dt_arena_array_room(script->arena, script->variables, script->variables_count + 1,
+                            &script->variables_capacity, sizeof(script->variables[0]));
     script->variables[script->variables_count++] =
         (dt_script_variable){dt_arena_strdup(script->arena, name), copy, exported};
 }
@@ -128,8 +114,8 @@ void dt_script_not_plain(dt_script_scanner *s)
 static size_t add_reason(dt_script *script, const char *reason)
 {
     script->reasons =
-        dt_shell_grow((void *)script->reasons, script->reasons_count, &script->reasons_capacity,
-                      sizeof(script->reasons[0]), script->arena);
+        dt_arena_array_room(script->arena, (void *)script->reasons, script->reasons_count + 1,
+                            &script->reasons_capacity, sizeof(script->reasons[0]));
     script->reasons[script->reasons_count] = reason;
     return script->reasons_count++;
 }

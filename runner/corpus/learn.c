@@ -129,11 +129,14 @@ typedef struct dt_pair_candidate {
 typedef struct dt_pair_counts {
     dt_pairs index; /* maps two tokens to an index in `pairs` */
     dt_pair_count *pairs;
-    int32_t count, capacity;
+    int32_t count;
+    int64_t capacity;
     dt_pair_candidate *heap;
-    size_t heap_count, heap_capacity;
+    size_t heap_count;
+    int64_t heap_capacity;
     uint64_t *grown; /* keys */
-    size_t grown_count, grown_capacity;
+    size_t grown_count;
+    int64_t grown_capacity;
 } dt_pair_counts;
 
 static dt_status pair_counts_init(dt_pair_counts *out, dt_error *err)
@@ -152,14 +155,6 @@ static void pair_counts_release(dt_pair_counts *counts)
     free(counts->grown);
     dt_pairs_release(&counts->index);
     *counts = (dt_pair_counts){0};
-}
-
-static void reserve(void **items, size_t *capacity, size_t count, size_t each)
-{
-    if (count < *capacity)
-        return;
-    *capacity = *capacity == 0 ? 16 : *capacity * 2;
-    *items = dt_realloc(*items, *capacity, each);
 }
 
 /* --- the heap, with the best candidate on top */
@@ -181,7 +176,8 @@ static void push(dt_pair_counts *counts, dt_pair_candidate c)
 {
     size_t at = counts->heap_count;
 
-    reserve((void **)&counts->heap, &counts->heap_capacity, at, sizeof(*counts->heap));
+    counts->heap =
+        dt_array_room(counts->heap, at + 1, &counts->heap_capacity, sizeof(*counts->heap));
     counts->heap[counts->heap_count++] = c;
     for (; at > 0 && is_better(&counts->heap[at], &counts->heap[(at - 1) / 2]); at = (at - 1) / 2)
         swap(&counts->heap[at], &counts->heap[(at - 1) / 2]);
@@ -236,7 +232,6 @@ static dt_status find_pair(int32_t *out, dt_pair_counts *counts, int32_t first, 
                            dt_error *err)
 {
     const dt_pair *known = dt_pairs_get(&counts->index, first, second);
-    size_t capacity = (size_t)counts->capacity;
     dt_status st = DT_OK;
 
     *out = known->id;
@@ -245,8 +240,8 @@ static dt_status find_pair(int32_t *out, dt_pair_counts *counts, int32_t first, 
     if (counts->count == INT32_MAX / 2)
         DT_THROW(err, DT_ERR_UNSUPPORTED, "the text has more than %d different pairs of tokens",
                  counts->count);
-    reserve((void **)&counts->pairs, &capacity, (size_t)counts->count, sizeof(*counts->pairs));
-    counts->capacity = (int32_t)capacity;
+    counts->pairs =
+        dt_array_room(counts->pairs, counts->count + 1, &counts->capacity, sizeof(*counts->pairs));
     counts->pairs[counts->count] = (dt_pair_count){0};
     DT_TRY(dt_pairs_put(&counts->index, first, second, 0, counts->count, err));
     *out = counts->count++;
@@ -259,7 +254,7 @@ static dt_status pair_counts_add(dt_pair_counts *counts, int32_t first, int32_t 
                                  int64_t change, uint32_t word, dt_error *err)
 {
     dt_status st = DT_OK;
-    size_t capacity;
+    int64_t capacity;
     int32_t which;
     dt_pair_count *p;
 
@@ -270,14 +265,14 @@ static dt_status pair_counts_add(dt_pair_counts *counts, int32_t first, int32_t 
         goto out;
     if (!p->grown) {
         p->grown = true;
-        reserve((void **)&counts->grown, &counts->grown_capacity, counts->grown_count,
-                sizeof(*counts->grown));
+        counts->grown = dt_array_room(counts->grown, counts->grown_count + 1,
+                                      &counts->grown_capacity, sizeof(*counts->grown));
         counts->grown[counts->grown_count++] = dt_pair_key(first, second);
     }
     if (p->words_count > 0 && p->words[p->words_count - 1] == word)
         goto out;
     capacity = p->words_capacity;
-    reserve((void **)&p->words, &capacity, p->words_count, sizeof(*p->words));
+    p->words = dt_array_room(p->words, (int64_t)p->words_count + 1, &capacity, sizeof(*p->words));
     p->words_capacity = (uint32_t)capacity;
     p->words[p->words_count++] = word;
 out:

@@ -34,15 +34,7 @@ static bool format_of(dt_pair_format *out, const char *path)
 
 static void add(dt_pair_files *out, int64_t *room, const dt_pair_file *file, dt_arena *arena)
 {
-    if (out->count == *room) {
-        int64_t wider = *room == 0 ? 8 : *room * 2;
-        dt_pair_file *items = dt_arena_alloc_array(arena, (size_t)wider, sizeof(*items));
-
-        if (out->count > 0)
-            memcpy(items, out->items, (size_t)out->count * sizeof(*items));
-        out->items = items;
-        *room = wider;
-    }
+    out->items = dt_arena_array_room(arena, out->items, out->count + 1, room, sizeof(*out->items));
     out->items[out->count++] = *file;
 }
 

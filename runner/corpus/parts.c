@@ -21,12 +21,8 @@
 
 static void add_part(dt_corpus_parts *parts, const dt_corpus_file *file, size_t start, size_t end)
 {
-    if (parts->count == parts->capacity) {
-        int64_t wider = parts->capacity == 0 ? 64 : parts->capacity * 2;
-
-        parts->items = dt_realloc(parts->items, (size_t)wider, sizeof(*parts->items));
-        parts->capacity = wider;
-    }
+    parts->items =
+        dt_array_room(parts->items, parts->count + 1, &parts->capacity, sizeof(*parts->items));
     parts->items[parts->count++] =
         (dt_corpus_part){file, start, end, start == 0, end == file->text.length};
 }

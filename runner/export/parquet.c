@@ -56,7 +56,8 @@ typedef struct group {
 
 typedef struct texts {
     const char **items;
-    size_t count, capacity;
+    size_t count;
+    int64_t capacity;
 } texts;
 
 typedef struct parquet {
@@ -68,6 +69,7 @@ typedef struct parquet {
     size_t rows_count;
     group *groups;
     size_t groups_count;
+    int64_t groups_capacity;
     int32_t run;
 } parquet;
 
@@ -179,7 +181,8 @@ static dt_status end_group(parquet *p, dt_error *err)
 
     if (p->rows_count == 0)
         return DT_OK;
-    p->groups = dt_realloc(p->groups, p->groups_count + 1, sizeof(*p->groups));
+    p->groups =
+        dt_array_room(p->groups, p->groups_count + 1, &p->groups_capacity, sizeof(*p->groups));
     p->groups[p->groups_count].rows = (int64_t)p->rows_count;
     for (column which = 0; which < COLUMN_COUNT; which++) {
         add_chunk(p, &p->groups[p->groups_count].chunks[which], which);
@@ -208,10 +211,7 @@ static void find_name(parquet *p, int32_t *out, const char *name)
     *out = (int32_t)at;
     if (at < all->count)
         return;
-    if (all->count == all->capacity) {
-        all->capacity = all->capacity > 0 ? all->capacity * 2 : 64;
-        all->items = dt_realloc(all->items, all->capacity, sizeof(all->items[0]));
-    }
+    all->items = dt_array_room(all->items, all->count + 1, &all->capacity, sizeof(all->items[0]));
     all->items[all->count] = dt_arena_strdup(p->job->call->arena, name);
     all->count++;
 }

@@ -26,15 +26,11 @@ void dt_imported_release(dt_imported *imported)
     imported->points = NULL;
 }
 
-static void names_grow(dt_import_names *names, dt_arena *arena)
+static void names_add(dt_import_names *names, const char *name, dt_arena *arena)
 {
-    int32_t capacity = names->capacity > 0 ? names->capacity * 2 : 16;
-    const char **larger = dt_arena_alloc_array(arena, (size_t)capacity, sizeof(larger[0]));
-
-    if (names->count > 0)
-        memcpy(larger, names->items, (size_t)names->count * sizeof(larger[0]));
-    names->items = larger;
-    names->capacity = capacity;
+    names->items = dt_arena_array_room(arena, names->items, names->count + 1, &names->capacity,
+                                       sizeof(names->items[0]));
+    names->items[names->count++] = name;
 }
 
 static const char *shown(const char *name, dt_arena *arena)
@@ -59,20 +55,15 @@ void dt_import_name(int32_t *out, dt_import_names *names, const char *name, dt_a
     for (*out = 0; *out < names->count; (*out)++)
         if (strcmp(names->items[*out], clean) == 0)
             return;
-    if (names->count == names->capacity)
-        names_grow(names, arena);
-    names->items[names->count++] = clean;
+    names_add(names, clean, arena);
 }
 
 void dt_import_recipe(dt_imported *imported, int32_t run, const char *json)
 {
     dt_import_names *recipes = &imported->recipes;
 
-    while (recipes->count <= run) {
-        if (recipes->count == recipes->capacity)
-            names_grow(recipes, imported->arena);
-        recipes->items[recipes->count++] = "{}";
-    }
+    while (recipes->count <= run)
+        names_add(recipes, "{}", imported->arena);
     recipes->items[run] = dt_arena_strdup(imported->arena, json);
 }
 
@@ -81,11 +72,8 @@ dt_status dt_import_add(dt_imported *imported, const dt_import_point *point, dt_
     if (imported->count == DT_IMPORT_POINTS_MOST)
         return DT_FAIL(err, DT_ERR_UNSUPPORTED, "more than %d points: split the file",
                        DT_IMPORT_POINTS_MOST);
-    if (imported->count == imported->capacity) {
-        imported->capacity = imported->capacity > 0 ? imported->capacity * 2 : 4096;
-        imported->points =
-            dt_realloc(imported->points, (size_t)imported->capacity, sizeof(imported->points[0]));
-    }
+    imported->points = dt_array_room(imported->points, imported->count + 1, &imported->capacity,
+                                     sizeof(imported->points[0]));
     imported->points[imported->count] = *point;
     imported->points[imported->count].number = imported->count;
     imported->count++;

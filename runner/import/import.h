@@ -21,7 +21,8 @@ typedef struct dt_import_point {
 
 typedef struct dt_import_names {
     const char **items;
-    int32_t count, capacity;
+    int32_t count;
+    int64_t capacity;
 } dt_import_names;
 
 typedef struct dt_imported {

@@ -280,14 +280,7 @@ static bool has_state(const char *name, bool ended, dt_arena *arena)
 static void add_name(const char ***names, int64_t *count, int64_t *room, const char *name,
                      dt_arena *arena)
 {
-
-    if (*count == *room) {
-        const char **wider = dt_arena_alloc_array(arena, 2 * (size_t)*room, sizeof(*wider));
-
-        memcpy(wider, *names, (size_t)*count * sizeof(*wider));
-        *names = wider;
-        *room *= 2;
-    }
+    *names = dt_arena_array_room(arena, *names, *count + 1, room, sizeof(**names));
     (*names)[*count] = dt_arena_strdup(arena, name);
     (*count)++;
 }
@@ -297,12 +290,12 @@ dt_status dt_group_list(const char ***out, int64_t *count, bool ended, dt_arena 
 {
     const char *folder;
     struct dirent *entry;
-    int64_t room = 16;
+    int64_t room = 0;
     DIR *dir = NULL;
     dt_status st;
 
     *count = 0;
-    *out = dt_arena_alloc_array(arena, (size_t)room, sizeof(**out));
+    *out = NULL;
     DT_TRY(sweeps_folder(&folder, arena, err));
     dir = opendir(folder); /* NULL: there is no sweep yet */
     while (dir != NULL && (entry = readdir(dir)) != NULL)

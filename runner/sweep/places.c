@@ -14,8 +14,6 @@
 
 #define CUDA "cuda:"
 
-enum { PLACES_FIRST = 16 };
-
 /* State of the search for one point's place. */
 typedef struct search {
     dt_places *places;
@@ -39,28 +37,16 @@ static bool is_same_machine(const char *a, const char *b)
 static int64_t *find_known(const dt_places *places, const char *name)
 {
     for (int64_t i = 0; i < places->count; i++)
-        if (strcmp(places->names[i], name) == 0)
-            return &places->gpus[i];
+        if (strcmp(places->known[i].name, name) == 0)
+            return &places->known[i].gpus;
     return NULL;
 }
 
 static void note(dt_places *io, const char *name, int64_t gpus)
 {
-    if (io->count == io->room) {
-        int64_t room = io->room > 0 ? 2 * io->room : PLACES_FIRST;
-        const char **names = dt_arena_alloc_array(io->arena, (size_t)room, sizeof(*names));
-        int64_t *counts = dt_arena_alloc_array(io->arena, (size_t)room, sizeof(*counts));
-
-        if (io->count > 0) {
-            memcpy(names, io->names, (size_t)io->count * sizeof(*names));
-            memcpy(counts, io->gpus, (size_t)io->count * sizeof(*counts));
-        }
-        io->names = names;
-        io->gpus = counts;
-        io->room = room;
-    }
-    io->names[io->count] = dt_arena_strdup(io->arena, name);
-    io->gpus[io->count++] = gpus;
+    io->known =
+        dt_arena_array_room(io->arena, io->known, io->count + 1, &io->room, sizeof(io->known[0]));
+    io->known[io->count++] = (dt_known_place){dt_arena_strdup(io->arena, name), gpus};
 }
 
 /* Asks the nodes for their GPUs. A node that cannot be asked has none; the launch then reports

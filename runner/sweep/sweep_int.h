@@ -71,11 +71,15 @@ bool dt_halving_cuts(const dt_halving_run *runs, int64_t count, int64_t which, i
  *             exists
  */
 
+typedef struct dt_known_place {
+    const char *name;
+    int64_t gpus;
+} dt_known_place;
+
 /* GPUs of the nodes, which are asked once. Zero except for the arena. */
 typedef struct dt_places {
     dt_arena *arena;
-    const char **names;
-    int64_t *gpus;
+    dt_known_place *known;
     int64_t count, room;
 } dt_places;
 

@@ -132,6 +132,44 @@ static void arena_reset_keeps_blocks(void **state)
     dt_arena_release(&arena);
 }
 
+static void arrays_double_and_keep_their_elements(void **state)
+{
+    int64_t plain_capacity = 0, large_capacity = 0, arena_capacity = 0, huge = INT64_MAX / 8;
+    int64_t *plain = NULL, *large = NULL, *in_arena = NULL, moves = 0;
+    dt_arena arena;
+
+    (void)state;
+    dt_arena_init(&arena, 256);
+    for (int64_t i = 0; i < 1000; i++) {
+        int64_t held = plain_capacity;
+
+        plain = dt_array_room(plain, i + 1, &plain_capacity, sizeof(*plain));
+        large = dt_array_try_room(large, i + 1, &large_capacity, sizeof(*large));
+        in_arena = dt_arena_array_room(&arena, in_arena, i + 1, &arena_capacity, sizeof(*in_arena));
+        assert_int_equal(in_arena[i], 0);
+        moves += plain_capacity != held;
+        plain[i] = large[i] = in_arena[i] = i;
+    }
+    for (int64_t i = 0; i < 1000; i++) {
+        assert_int_equal(plain[i], i);
+        assert_int_equal(large[i], i);
+        assert_int_equal(in_arena[i], i);
+    }
+    assert_int_equal(moves, 7); /* 16, 32, ... 1024 */
+    assert_int_equal(plain_capacity, 1024);
+    assert_int_equal(arena_capacity, 1024);
+
+    /* Several elements at once; then a size that no machine has. */
+    large = dt_array_try_room(large, 5000, &large_capacity, sizeof(*large));
+    assert_int_equal(large_capacity, 8192);
+    assert_null(dt_array_try_room(large, huge, &large_capacity, 64));
+    assert_int_equal(large_capacity, 8192);
+    assert_int_equal(large[999], 999);
+    free(plain);
+    free(large);
+    dt_arena_release(&arena);
+}
+
 static void strbuf_grows_and_shrinks(void **state)
 {
     dt_strbuf buf;
@@ -415,6 +453,7 @@ int main(void)
         cmocka_unit_test(arena_gives_zeroed_aligned_memory),
         cmocka_unit_test(an_array_that_is_too_large_ends_the_process),
         cmocka_unit_test(arena_reset_keeps_blocks),
+        cmocka_unit_test(arrays_double_and_keep_their_elements),
         cmocka_unit_test(strbuf_grows_and_shrinks),
         cmocka_unit_test(distance_counts_typing_mistakes),
         cmocka_unit_test(times_are_written_as_people_read_them),

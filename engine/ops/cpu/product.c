@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "engine/ops/cpu/cpu_int.h"
 
 /* product_desc: creates oneDNN's description of a product; the only code that differs between
@@ -134,7 +135,8 @@ struct dt_cpu_products {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
     entry *entries; /* searched linearly: a model has a few dozen shapes */
-    int count, capacity;
+    int count;
+    int64_t capacity;
 };
 
 static dt_status dnnl_check(dnnl_status_t status, const char *what, dt_error *err)
@@ -254,6 +256,7 @@ static dt_status entry_find(entry **out, struct dt_cpu_products *products,
                             const dt_cpu_product *key, dt_error *err)
 {
     dt_status st = DT_OK;
+    entry *entries;
 
     *out = NULL;
     for (int i = 0; i < products->count; i++) {
@@ -262,15 +265,11 @@ static dt_status entry_find(entry **out, struct dt_cpu_products *products,
             return DT_OK;
         }
     }
-    if (products->count == products->capacity) {
-        int capacity = products->capacity > 0 ? 2 * products->capacity : 32;
-        entry *grown = realloc(products->entries, (size_t)capacity * sizeof *grown);
-
-        if (grown == NULL)
-            DT_THROW(err, DT_ERR_NOMEM, "no memory for a matrix product");
-        products->entries = grown;
-        products->capacity = capacity;
-    }
+    entries = dt_array_try_room(products->entries, products->count + 1, &products->capacity,
+                                sizeof *entries);
+    if (entries == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for a matrix product");
+    products->entries = entries;
     DT_TRY(entry_make(&products->entries[products->count], products, key, err));
     *out = &products->entries[products->count++];
 out:

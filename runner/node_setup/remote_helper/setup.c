@@ -85,10 +85,8 @@ typedef struct overlaying {
 
 static void note(overlaying *all, dt_tree_entry entry)
 {
-    if (all->made.count == all->capacity) {
-        all->capacity = all->capacity > 0 ? 2 * all->capacity : 64;
-        all->made.entries = dt_realloc(all->made.entries, (size_t)all->capacity, sizeof(entry));
-    }
+    all->made.entries =
+        dt_array_room(all->made.entries, all->made.count + 1, &all->capacity, sizeof(entry));
     all->made.entries[all->made.count++] = entry;
 }
 

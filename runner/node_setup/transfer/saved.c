@@ -304,10 +304,7 @@ static dt_status list(listing *all, const char *folder, const char *below, int d
             target[length > 0 ? length : 0] = '\0';
             entry.target = dt_arena_strdup(all->arena, target);
         }
-        if (all->count == all->capacity) {
-            all->capacity = all->capacity > 0 ? 2 * all->capacity : 64;
-            all->entries = dt_realloc(all->entries, (size_t)all->capacity, sizeof(entry));
-        }
+        all->entries = dt_array_room(all->entries, all->count + 1, &all->capacity, sizeof(entry));
         all->entries[all->count++] = entry;
         if (entry.kind == DT_TREE_FOLDER)
             st = list(all, folder, entry.path, depth + 1, err);

@@ -38,15 +38,8 @@ static void add_line(dt_ignore *ignore, const char *folder, const char *file, ch
     trim(text);
     if (text[0] == '\0' || text[0] == '#')
         return;
-    if (ignore->count == ignore->capacity) {
-        dt_ignore_line *larger;
-
-        ignore->capacity = ignore->capacity * 2 + 16;
-        larger = dt_arena_alloc_array(ignore->arena, ignore->capacity, sizeof(*larger));
-        if (ignore->count > 0)
-            memcpy(larger, ignore->lines, ignore->count * sizeof(*larger));
-        ignore->lines = larger;
-    }
+    ignore->lines = dt_arena_array_room(ignore->arena, ignore->lines, ignore->count + 1,
+                                        &ignore->capacity, sizeof(*line));
     line = &ignore->lines[ignore->count];
     *line = (dt_ignore_line){.folder = dt_arena_strdup(ignore->arena, folder),
                              .file = file,

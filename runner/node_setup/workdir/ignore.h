@@ -32,7 +32,8 @@ typedef struct dt_ignore_line {
 
 typedef struct dt_ignore {
     dt_ignore_line *lines; /* [count], in the order of the files */
-    size_t count, capacity;
+    size_t count;
+    int64_t capacity;
     dt_arena *arena;
 } dt_ignore;
 

@@ -28,7 +28,7 @@ typedef struct repository {
 typedef struct listing {
     const char *folder;
     dt_tree *tree;
-    size_t capacity;
+    int64_t capacity;
     dt_ignore lines;       /* of .dtrunignore files */
     dt_ignore git_lines;   /* of .gitignore files, where git does not answer */
     const repository *git; /* of the folder that is listed; NULL: git does not answer */
@@ -58,15 +58,8 @@ static dt_status add(listing *all, dt_tree_entry entry, dt_error *err)
                        "'%s/" DT_WORKDIR_IGNORE_FILE "', or set workdir.ship: never if the nodes "
                        "have the folder",
                        all->folder, DT_TREE_ENTRIES_MAX, entry.path, all->folder);
-    if ((size_t)tree->count == all->capacity) {
-        dt_tree_entry *larger;
-
-        all->capacity = all->capacity * 2 + 256;
-        larger = dt_arena_alloc_array(all->arena, all->capacity, sizeof(*larger));
-        if (tree->count > 0)
-            memcpy(larger, tree->entries, (size_t)tree->count * sizeof(*larger));
-        tree->entries = larger;
-    }
+    tree->entries = dt_arena_array_room(all->arena, tree->entries, tree->count + 1, &all->capacity,
+                                        sizeof(entry));
     if (entry.kind == DT_TREE_FILE) {
         if (all->largest < 0 || entry.bytes > tree->entries[all->largest].bytes)
             all->largest = tree->count;
@@ -195,15 +188,8 @@ static void leave_out(listing *all, const char *path, const char *rule, const st
         count_below(all, &one, full_path(all, path), 0);
     else if (S_ISREG(info->st_mode))
         one = (dt_workdir_left){path, rule, 1, (int64_t)info->st_size};
-    if (list->count == list->capacity) {
-        dt_workdir_left *larger;
-
-        list->capacity = list->capacity * 2 + 16;
-        larger = dt_arena_alloc_array(all->arena, (size_t)list->capacity, sizeof(*larger));
-        if (list->count > 0)
-            memcpy(larger, list->items, (size_t)list->count * sizeof(*larger));
-        list->items = larger;
-    }
+    list->items =
+        dt_arena_array_room(all->arena, list->items, list->count + 1, &list->capacity, sizeof(one));
     list->items[list->count++] = one;
 }
 

@@ -36,7 +36,7 @@ struct dt_cleanup {
     /* names of checkpoints that may be removed: they are on this machine, or not needed */
     dt_strbuf home;
     dt_cleanup_folder *folders;
-    int64_t count, running;
+    int64_t count, capacity, running;
     bool begun;
     double deadline; /* latest start of a folder */
     atomic_bool cancelled;
@@ -169,8 +169,8 @@ static dt_status add_attempt(dt_cleanup *cleanup, const known *all, int64_t atte
 
     DT_TRY(dt_store_node_list(cleanup->setup.store, &rows, &count, cleanup->setup.run, attempt,
                               &cleanup->arena, err));
-    cleanup->folders = dt_realloc(cleanup->folders, (size_t)(cleanup->count + count + 1),
-                                  sizeof(*cleanup->folders));
+    cleanup->folders = dt_array_room(cleanup->folders, cleanup->count + count, &cleanup->capacity,
+                                     sizeof(*cleanup->folders));
     for (int64_t i = 0; i < count; i++)
         if (!cleanup->calls.is_lost(cleanup->context, rows[i].name) &&
             has_released(all, attempt, rows[i].node))

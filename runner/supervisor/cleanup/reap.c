@@ -27,7 +27,7 @@ struct dt_reaper {
     void *context;
     dt_arena arena;
     lost_node *nodes;
-    int64_t count;
+    int64_t count, capacity;
     enum { ON, LAST, OVER } stage; /* LAST: the end of the run waits for these tries */
     uv_timer_t timer;
 };
@@ -121,8 +121,8 @@ static dt_status add_attempt(dt_reaper *reaper, int64_t attempt, dt_error *err)
 
     DT_TRY(dt_store_node_list(reaper->setup.store, &rows, &count, reaper->setup.run, attempt,
                               &reaper->arena, err));
-    reaper->nodes =
-        dt_realloc(reaper->nodes, (size_t)(reaper->count + count + 1), sizeof(*reaper->nodes));
+    reaper->nodes = dt_array_room(reaper->nodes, reaper->count + count, &reaper->capacity,
+                                  sizeof(*reaper->nodes));
     for (int64_t i = 0; i < count; i++)
         if (strcmp(rows[i].state, "lost") == 0)
             DT_TRY(add(reaper, attempt, &rows[i], err));

@@ -248,7 +248,7 @@ out:
 
 typedef struct wiped {
     const char **nodes;
-    int64_t count;
+    int64_t count, capacity;
 } wiped;
 
 static bool is_wiped(const wiped *all, const char *node)
@@ -298,7 +298,8 @@ dt_status dt_run_wipe_nodes(const dt_run *run, bool force, void (*problem)(const
             if (place.workdir == NULL || is_wiped(&done, place.node))
                 continue;
             DT_TRY(wipe(&place, run, force, problem, err));
-            done.nodes = dt_realloc(done.nodes, (size_t)done.count + 1, sizeof(done.nodes[0]));
+            done.nodes =
+                dt_array_room(done.nodes, done.count + 1, &done.capacity, sizeof(done.nodes[0]));
             done.nodes[done.count++] = place.node;
         }
 out:

@@ -266,10 +266,7 @@ static int64_t find_unsettled(lost **out, dt_store *store, const char *runs, dt_
     while (dir != NULL && (entry = readdir(dir)) != NULL) {
         if (entry->d_name[0] == '.' || is_settled(marks, count, dir, entry->d_name))
             continue;
-        if (found == capacity) {
-            capacity = capacity > 0 ? 2 * capacity : 64;
-            *out = dt_realloc(*out, (size_t)capacity, sizeof(**out));
-        }
+        *out = dt_array_room(*out, found + 1, &capacity, sizeof(**out));
         (*out)[found++] = (lost){dt_arena_strdup(arena, entry->d_name),
                                  find_creation(runs, entry->d_name, arena)};
     }

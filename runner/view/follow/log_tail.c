@@ -35,15 +35,8 @@ static dt_status add_reader(dt_log_reader **out, dt_log_tail *tail, const dt_run
     const char *below = dt_arena_printf(tail->arena, "logs/rank-%lld.log", (long long)rank);
     dt_status st = DT_OK;
 
-    if (tail->count == tail->capacity) {
-        int64_t wider = tail->capacity == 0 ? 16 : tail->capacity * 2;
-        dt_log_reader *room = dt_arena_alloc_array(tail->arena, (size_t)wider, sizeof(room[0]));
-
-        if (tail->count > 0)
-            memcpy(room, tail->readers, (size_t)tail->count * sizeof(room[0]));
-        tail->readers = room;
-        tail->capacity = wider;
-    }
+    tail->readers = dt_arena_array_room(tail->arena, tail->readers, tail->count + 1,
+                                        &tail->capacity, sizeof(tail->readers[0]));
     *out = &tail->readers[tail->count];
     **out = (dt_log_reader){.rank = rank, .node = ""};
     DT_TRY(dt_run_path(&(*out)->path, run->id, below, tail->arena, err));
@@ -114,14 +107,8 @@ out:
 static void add_line(line_list *list, const dt_log_reader *reader, const char *text,
                      dt_arena *arena)
 {
-    if (list->count == list->capacity) {
-        int64_t wider = list->capacity == 0 ? 64 : list->capacity * 2;
-        dt_log_line *room = dt_arena_alloc_array(arena, (size_t)wider, sizeof(room[0]));
-        if (list->count > 0)
-            memcpy(room, list->items, (size_t)list->count * sizeof(room[0]));
-        list->items = room;
-        list->capacity = wider;
-    }
+    list->items = dt_arena_array_room(arena, list->items, list->count + 1, &list->capacity,
+                                      sizeof(list->items[0]));
     list->items[list->count++] = (dt_log_line){reader->rank, reader->node, text, false};
 }
 

@@ -33,15 +33,8 @@ static void step_log_add_line(dt_step_reading *r, int64_t time_ms, const char *t
 {
     dt_step_lines *out = r->out;
 
-    if (out->count == out->capacity) {
-        int64_t wider = out->capacity == 0 ? 64 : out->capacity * 2;
-        dt_step_line *room = dt_arena_alloc_array(r->arena, (size_t)wider, sizeof(room[0]));
-
-        if (out->count > 0)
-            memcpy(room, out->items, (size_t)out->count * sizeof(room[0]));
-        out->items = room;
-        out->capacity = wider;
-    }
+    out->items = dt_arena_array_room(r->arena, out->items, out->count + 1, &out->capacity,
+                                     sizeof(out->items[0]));
     out->items[out->count] = (dt_step_line){time_ms, out->count, text, false};
     out->count++;
 }
@@ -180,15 +173,8 @@ static bool gather(void *context, const dt_metric *point)
 {
     window *w = context;
 
-    if (w->count == w->capacity) {
-        int64_t wider = w->capacity == 0 ? 1024 : w->capacity * 2;
-        dt_metric *room = dt_arena_alloc_array(w->arena, (size_t)wider, sizeof(room[0]));
-
-        if (w->count > 0)
-            memcpy(room, w->points, (size_t)w->count * sizeof(room[0]));
-        w->points = room;
-        w->capacity = wider;
-    }
+    w->points =
+        dt_arena_array_room(w->arena, w->points, w->count + 1, &w->capacity, sizeof(w->points[0]));
     w->points[w->count++] = *point;
     if (++w->of_curve == WINDOW_POINTS && point->step < w->last_step)
         w->last_step = point->step; /* other curves are read up to here only */
