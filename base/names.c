@@ -1,6 +1,7 @@
-/* names: valid names of runs, and the edit distance of two words. */
+/* names: valid names of runs, names of devices, and the edit distance of two words. */
 #include "base/names.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* --- names of runs */
@@ -20,6 +21,22 @@ const char *dt_run_name_expected(const char *name)
     return strcmp(name, DT_RUN_LAST) == 0
                ? "a name other than '" DT_RUN_LAST "', which stands for the newest run"
                : "1 to 64 letters, digits, '.', '_' or '-', the first neither '.' nor '-'";
+}
+
+/* --- devices */
+
+#define GPU_DIGITS_MAX 4
+
+int dt_device_gpu(const char *name)
+{
+    size_t length = strlen(DT_DEVICE_GPU), digits;
+
+    if (name == NULL || strncmp(name, DT_DEVICE_GPU, length) != 0)
+        return -1;
+    digits = strspn(name + length, "0123456789");
+    return digits > 0 && digits <= GPU_DIGITS_MAX && name[length + digits] == '\0'
+               ? (int)strtol(name + length, NULL, 10)
+               : -1;
 }
 
 /* --- edit distance */

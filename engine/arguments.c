@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/names.h"
 #include "engine/commands.h"
 #include "engine/generate/generate.h"
 
@@ -176,7 +177,7 @@ dt_status dt_generate_arguments_parse(dt_generate_arguments *out, int argc, char
     *out = (dt_generate_arguments){.seed = 1337,
                                    .batch = DT_CONTINUE_EXACT,
                                    .options = {.prompt = "",
-                                               .device = "cpu",
+                                               .device = DT_DEVICE_CPU,
                                                .rules = {.tokens = 300,
                                                          .sampling = {.temperature = 0.8},
                                                          .beams = 1,
@@ -216,7 +217,7 @@ dt_status dt_score_arguments_parse(dt_score_arguments *out, int argc, char **arg
     dt_status st = DT_OK;
     int option;
 
-    *out = (dt_score_arguments){.options = {.device = "cpu"}};
+    *out = (dt_score_arguments){.options = {.device = DT_DEVICE_CPU}};
     while ((option = getopt_long(argc, argv, ":", options, NULL)) != -1) {
         switch (option) {
         case 'c':

@@ -4,9 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/names.h"
 #include "engine/device/device_cuda.h"
-
-#define DIGITS_MAX 4
 
 /* Load the library from the program's folder, or from the loader's path (its run path contains the
  * bundle's lib). */
@@ -73,27 +72,14 @@ out:
     return st;
 }
 
-/* Parse 'cuda:0': only decimal digits. */
-static bool parse_index(int *out, const char *name)
-{
-    static const char kind[] = "cuda:";
-    const char *digits = name + sizeof(kind) - 1;
-
-    if (strncmp(name, kind, sizeof(kind) - 1) != 0 || *digits == '\0' ||
-        strlen(digits) > DIGITS_MAX || strspn(digits, "0123456789") != strlen(digits))
-        return false;
-    *out = (int)strtol(digits, NULL, 10);
-    return true;
-}
-
 dt_status dt_device_open(dt_device *out, const char *name, int threads, bool tf32, dt_error *err)
 {
-    int index;
+    int index = dt_device_gpu(name);
 
     memset(out, 0, sizeof(*out));
-    if (strcmp(name, "cpu") == 0)
+    if (strcmp(name, DT_DEVICE_CPU) == 0)
         return dt_device_open_cpu(out, threads, err);
-    if (!parse_index(&index, name))
+    if (index < 0)
         return DT_FAIL(err, DT_ERR_UNSUPPORTED, "unknown device '%s': expected 'cpu' or 'cuda:N'",
                        name);
     return device_open_cuda(out, index, tf32, err);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/names.h"
 #include "engine/generate/text.h"
 #include "engine/search/search.h"
 #include "engine/tokens/text_lines.h"
@@ -114,7 +115,7 @@ static int64_t sentences_of(const translation *t)
     int64_t sentences = options->batch < t->count ? options->batch : t->count;
     int64_t exact = dt_translations_within(DT_TRANSLATIONS_EXACT, options->beams);
 
-    return strcmp(options->device, "cpu") == 0 && sentences > exact ? exact : sentences;
+    return strcmp(options->device, DT_DEVICE_CPU) == 0 && sentences > exact ? exact : sentences;
 }
 
 static dt_status open_translation(translation *t, dt_error *err)

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/names.h"
 #include "recipes/fields/fields.h"
 #include "recipes/fields/nodes.h"
 
@@ -36,7 +37,7 @@ static void lay_out(dt_plan *out, int64_t *next, int64_t node, int64_t count, in
     for (int64_t local = 0; local < (dp ? 1 : count); local++)
         out->ranks[(*next)++] = (dt_plan_rank){.node = node,
                                                .local_rank = local,
-                                               .device = "cpu",
+                                               .device = DT_DEVICE_CPU,
                                                .replicas = dp ? count : 1,
                                                .threads = threads};
 }
@@ -205,7 +206,7 @@ dt_status dt_plan_divide_batch(dt_plan *plan, dt_error *err)
 
 dt_memory_ranks dt_plan_memory_ranks(const dt_plan *plan, int64_t rank)
 {
-    bool shares_memory = strcmp(plan->ranks[rank].device, "cpu") == 0;
+    bool shares_memory = strcmp(plan->ranks[rank].device, DT_DEVICE_CPU) == 0;
 
     return (dt_memory_ranks){plan->world_size, shares_memory ? plan->ranks[rank].replicas : 1,
                              shares_memory, count_ranks(plan, plan->ranks[rank].node),
@@ -273,7 +274,7 @@ static void lay_out_devices(dt_plan *plan, dt_plan_rank *ranks, int64_t *next, i
         ranks[(*next)++] = (dt_plan_rank){
             .node = node,
             .device = dt_arena_printf(
-                arena, "cuda:%lld",
+                arena, DT_DEVICE_GPU "%lld",
                 (long long)(wanted->first + local * (each > 1 ? each : 1) % wanted->gpus)),
             .local_rank = local,
             .replicas = dp         ? wanted->gpus

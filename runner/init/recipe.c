@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/names.h"
 #include "recipes/read/reader.h"
 #include "runner/init/init.h"
 #include "runner/launch/nodes.h"
@@ -211,7 +212,7 @@ static const char *where(const dt_init_draft *d)
         return dt_arena_printf(d->arena, "%s (not contacted)", nodes);
     return dt_arena_printf(
         d->arena, "%s: %s", nodes,
-        strcmp(plan->ranks[0].device, "cpu") == 0
+        strcmp(plan->ranks[0].device, DT_DEVICE_CPU) == 0
             ? dt_arena_printf(d->arena, "%lld CPU threads", (long long)plan->ranks[0].threads)
             : "its GPUs");
 }

@@ -9,6 +9,7 @@
 
 #include "base/dirs.h"
 #include "base/file.h"
+#include "base/names.h"
 #include "base/resources.h"
 #include "engine/data/stream.h"
 #include "recipes/architecture/architecture.h"
@@ -51,7 +52,7 @@ typedef struct finder {
 
 static bool on_processors(const char *device)
 {
-    return strncmp(device, "cpu", 3) == 0;
+    return strcmp(device, DT_DEVICE_CPU) == 0;
 }
 
 /* Returns the GPUs, or processor threads, that compute in the plan. */
@@ -327,7 +328,7 @@ static dt_status estimate(dt_fit *out, dt_arena *arena, dt_error *err)
         out->basis = dt_arena_printf(arena, "%lld finished run%s here of %s", (long long)past.runs,
                                      past.runs == 1 ? "" : "s",
                                      past.like ? "about this size" : "another size");
-    } else if (strcmp(plan->ranks[0].device, "cpu") == 0) {
+    } else if (on_processors(plan->ranks[0].device)) {
         time_of_processors(out, arena);
     } else {
         out->basis =

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/names.h"
 #include "base/resources.h"
 #include "base/strbuf.h"
 #include "recipes/fields/nodes.h"
@@ -299,7 +300,7 @@ dt_status dt_nodes_probe(dt_probe_report *out, const dt_preflight *flight, bool 
         dt_workdir_mark(&mark, plan->recipe.workdir.folder);
     wish.seen = mark;
     for (int64_t r = 0; r < plan->world_size; r++)
-        if (strncmp(plan->ranks[r].device, "cuda", 4) == 0)
+        if (dt_device_gpu(plan->ranks[r].device) >= 0)
             devices[plan->ranks[r].node] += plan->ranks[r].replicas;
         else
             ranks[plan->ranks[r].node]++;

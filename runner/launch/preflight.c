@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/dirs.h"
+#include "base/names.h"
 #include "base/resources.h"
 #include "engine/data/data.h"
 #include "engine/data/files.h"
@@ -96,7 +97,7 @@ static int64_t ranks_here(const dt_plan *plan)
 
     for (int64_t r = 0; r < plan->world_size; r++)
         count += dt_node_is_here(plan->node_names[plan->ranks[r].node]) &&
-                 strcmp(plan->ranks[r].device, "cpu") == 0;
+                 strcmp(plan->ranks[r].device, DT_DEVICE_CPU) == 0;
     return count;
 }
 

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/dirs.h"
 #include "base/file.h"
+#include "base/names.h"
 #include "runner/node_setup/node_setup.h"
 #include "runner/node_setup/node_setup_int.h"
 #include "runner/node_setup/workdir/workdir.h"
@@ -237,8 +238,7 @@ static bool uses_gpus(const json_t *plan, int64_t node)
     json_array_foreach((json_t *)ranks, i, rank) {
         const char *device = json_string_value(json_object_get(rank, "device"));
 
-        if (json_integer_value(json_object_get(rank, "node")) == node && device != NULL &&
-            strncmp(device, "cuda", 4) == 0)
+        if (json_integer_value(json_object_get(rank, "node")) == node && dt_device_gpu(device) >= 0)
             return true;
     }
     return false;

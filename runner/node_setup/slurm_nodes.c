@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/names.h"
 #include "base/process.h"
 #include "runner/node_setup/node_setup.h"
 #include "runner/node_setup/node_setup_int.h"
@@ -112,13 +113,11 @@ static int64_t gpus_per_node(const json_t *plan)
     size_t i;
 
     json_array_foreach(json_object_get(plan, "ranks"), i, item) {
-        const char *device = json_string_value(json_object_get(item, "device"));
-        int64_t first, replicas = json_integer_value(json_object_get(item, "replicas"));
+        int64_t first = dt_device_gpu(json_string_value(json_object_get(item, "device")));
+        int64_t replicas = json_integer_value(json_object_get(item, "replicas"));
 
-        if (device == NULL || strncmp(device, "cuda:", 5) != 0)
-            continue;
-        first = strtoll(device + 5, NULL, 10);
-        most = first + replicas > most ? first + replicas : most;
+        if (first >= 0 && first + replicas > most)
+            most = first + replicas;
     }
     return most;
 }

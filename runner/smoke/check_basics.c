@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/names.h"
 #include "runner/smoke/smoke_int.h"
 #include "runner/term/term.h"
 
@@ -26,7 +27,7 @@ static dt_status count_ranks(dt_smoke *smoke, dt_error *err)
         return DT_OK;
     DT_TRY(dt_store_rank_list(smoke->place.store, &ranks, &smoke->ranks, smoke->trained.row.id, 1,
                               smoke->arena, err));
-    if (smoke->ranks > 0 && strcmp(ranks[0].device, "cpu") == 0)
+    if (smoke->ranks > 0 && strcmp(ranks[0].device, DT_DEVICE_CPU) == 0)
         recipe->gpus = 0; /* no GPU was found */
     if (recipe->strategy.kind == DT_STRATEGY_DP)
         smoke->ranks = recipe->gpus > recipe->ranks ? recipe->gpus : recipe->ranks;

@@ -6,6 +6,7 @@
 
 #include "base/dirs.h"
 #include "base/file.h"
+#include "base/names.h"
 #include "base/resources.h"
 #include "recipes/fields/fields.h"
 #include "runner/channel/detach.h"
@@ -195,7 +196,7 @@ static int64_t count_side_by_side(const dt_plan *plan, int64_t nodes)
     if (nodes > 0 && nodes < plan->node_count)
         return AT_ONCE_MOST;
     for (int64_t i = 0; i < plan->world_size; i++)
-        if (strncmp(plan->ranks[i].device, "cuda", strlen("cuda")) == 0)
+        if (dt_device_gpu(plan->ranks[i].device) >= 0)
             return AT_ONCE_MOST;
     for (int64_t i = 0; i < plan->world_size; i++) {
         const dt_plan_rank *rank = &plan->ranks[i];

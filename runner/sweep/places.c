@@ -6,13 +6,12 @@
 
 #include "base/dirs.h"
 #include "base/file.h"
+#include "base/names.h"
 #include "recipes/fields/nodes.h"
 #include "recipes/plan/plan.h"
 #include "recipes/read/reader.h"
 #include "runner/cli/read_recipe.h"
 #include "runner/launch/nodes.h"
-
-#define CUDA "cuda:"
 
 /* State of the search for one point's place. */
 typedef struct search {
@@ -83,17 +82,9 @@ static int64_t gpus_of(const dt_places *places, const char *name)
 
 /* --- what the point needs */
 
-/* Returns the N of cuda:N; -1: none. */
-static int64_t gpu_of(const dt_plan_rank *rank)
-{
-    return strncmp(rank->device, CUDA, strlen(CUDA)) == 0
-               ? strtol(rank->device + strlen(CUDA), NULL, 10)
-               : -1;
-}
-
 static void need(dt_room_node *node, const dt_plan_rank *rank)
 {
-    int64_t gpu = gpu_of(rank);
+    int64_t gpu = dt_device_gpu(rank->device);
 
     if (gpu >= node->from && gpu + rank->replicas - node->from > node->needs)
         node->needs = gpu + rank->replicas - node->from;
@@ -159,7 +150,7 @@ static void use(search *of, const dt_plan *plan, bool ours)
 {
     for (int64_t r = 0; r < plan->world_size; r++) {
         const dt_plan_rank *rank = &plan->ranks[r];
-        int64_t gpu = gpu_of(rank);
+        int64_t gpu = dt_device_gpu(rank->device);
 
         for (int64_t i = 0; i < of->flight.plan.node_count; i++) {
             dt_room_machine *machine = of->nodes[i].machine;

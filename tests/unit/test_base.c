@@ -445,6 +445,21 @@ static void test_an_exit_code_above_192_is_not_a_signal(void **state)
         assert_string_equal(dt_exit_words_of_shell(words, cases[i].code), cases[i].words);
 }
 
+static void only_a_whole_number_names_a_gpu(void **state)
+{
+    static const char *const others[] = {"cpu",     "cuda",    "cuda:",   "cuda:x",
+                                         "cuda:1x", "cuda:-1", "cuda: 1", "cuda:12345",
+                                         "gpu:0",   "CUDA:0",  ""};
+
+    (void)state;
+    assert_int_equal(dt_device_gpu("cuda:0"), 0);
+    assert_int_equal(dt_device_gpu("cuda:15"), 15);
+    assert_int_equal(dt_device_gpu("cuda:9999"), 9999);
+    assert_int_equal(dt_device_gpu(NULL), -1);
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        assert_int_equal(dt_device_gpu(others[i]), -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -466,6 +481,7 @@ int main(void)
         cmocka_unit_test(places_follow_the_environment),
         cmocka_unit_test(a_reboot_is_two_known_ids_that_differ),
         cmocka_unit_test(test_an_exit_code_above_192_is_not_a_signal),
+        cmocka_unit_test(only_a_whole_number_names_a_gpu),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
