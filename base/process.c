@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -347,7 +348,25 @@ int64_t dt_proc_find(const char *file, dt_proc_match_fn *matches, const void *co
     return found;
 }
 
-/* --- words for the end of a process */
+/* --- the end of a process */
+
+#define OF_SIGNAL     128
+#define SIGNALS_COUNT 64
+
+int dt_exit_code(int wait_status)
+{
+    return WIFSIGNALED(wait_status) ? -WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}
+
+int dt_exit_code_for_shell(int code)
+{
+    return code < 0 ? OF_SIGNAL - code : code;
+}
+
+int dt_exit_code_of_shell(int code)
+{
+    return code > OF_SIGNAL && code <= OF_SIGNAL + SIGNALS_COUNT ? OF_SIGNAL - code : code;
+}
 
 const char *dt_exit_words(char out[DT_EXIT_WORDS_BYTES], int code)
 {
@@ -364,5 +383,5 @@ const char *dt_exit_words(char out[DT_EXIT_WORDS_BYTES], int code)
 
 const char *dt_exit_words_of_shell(char out[DT_EXIT_WORDS_BYTES], int code)
 {
-    return dt_exit_words(out, code > 128 && code <= 128 + 64 ? 128 - code : code);
+    return dt_exit_words(out, dt_exit_code_of_shell(code));
 }

@@ -131,11 +131,21 @@ typedef enum dt_exit {
     DT_EXIT_INTERRUPTED = 130, /* Ctrl-C; a followed run continues */
 } dt_exit;
 
+/* Codes of a shell, ssh or a child whose program could not be run. */
+#define DT_EXIT_CANNOT_RUN 126
+#define DT_EXIT_NO_PROGRAM 127
+
+/* Returns the code of a process from its status of waitpid: its exit code, or the negative signal number. */
+int dt_exit_code(int wait_status);
+/* Returns that code as a shell gives it, and exit can pass it on: 128 + N for signal N. */
+int dt_exit_code_for_shell(int code);
+/* The reverse, for the signals that exist (1 to 64); other codes are returned unchanged. */
+int dt_exit_code_of_shell(int code);
+
 /* Writes how a process ended: "ended with exit code 3", "was ended by SIGKILL (Killed)". `code`: the exit code, or the
  * negative signal number. Returns `out`. */
 const char *dt_exit_words(char out[DT_EXIT_WORDS_BYTES], int code);
-/* The same for a code as a shell, ssh or a child gives it: 128 + N is signal N, for the signals that exist (1 to
- * 64). */
+/* The same for a code as a shell, ssh or a child gives it. */
 const char *dt_exit_words_of_shell(char out[DT_EXIT_WORDS_BYTES], int code);
 
 #ifdef __cplusplus

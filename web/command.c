@@ -13,6 +13,7 @@
 #include "base/child.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/process.h"
 #include "web/web_int.h"
 
 #define RUNNING_MOST 8
@@ -156,7 +157,7 @@ static int wait_for(running *r)
 
     if (!dt_child_wait(&r->child, &code, END_SECONDS))
         dt_child_end(&r->child);
-    return code >= 0 ? code : 128 - code;
+    return dt_exit_code_for_shell(code);
 }
 
 static void running_free(void *state)

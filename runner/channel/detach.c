@@ -68,7 +68,7 @@ static void become(const char *const *argv, const char *log_path, const dt_detac
     log = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600);
     if (nothing < 0 || log < 0 || dup2(nothing, 0) < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0) {
         dprintf(ready, "%d cannot open '%s': %s", (int)DT_ERR_IO, log_path, strerror(errno));
-        _exit(127);
+        _exit(DT_EXIT_NO_PROGRAM);
     }
     close(nothing);
     close(log);
@@ -80,7 +80,7 @@ static void become(const char *const *argv, const char *log_path, const dt_detac
     dt_startup_child_detached();
     execv("/proc/self/exe", (char *const *)argv);
     dprintf(ready, "%d cannot run '%s': %s", (int)DT_ERR_IO, argv[0], strerror(errno));
-    _exit(127);
+    _exit(DT_EXIT_NO_PROGRAM);
 }
 
 static int64_t size_of(const char *path)

@@ -186,7 +186,7 @@ static dt_status run(const char *folder, char **words, int count, const dt_call 
     dt_error problem = DT_ERROR_INIT;
     bool left = false;
     dt_child script;
-    int status;
+    int status, code;
 
     for (int i = 0; i < count; i++)
         arguments[i] = words[i];
@@ -208,14 +208,15 @@ static dt_status run(const char *folder, char **words, int count, const dt_call 
         return DT_FAIL(err, DT_ERR_USAGE, "interrupted: nothing was converted");
     if (left)
         dt_report_note(call, "commands of the script still run in the background");
-    if (WIFSIGNALED(status))
+    code = dt_exit_code(status);
+    if (code < 0)
         return DT_FAIL(err, DT_ERR_USAGE, "'%s' was ended by signal %d: nothing was converted",
-                       words[0], WTERMSIG(status));
-    if (WEXITSTATUS(status) == 127)
+                       words[0], -code);
+    if (code == DT_EXIT_NO_PROGRAM)
         return DT_FAIL(err, DT_ERR_USAGE,
                        "'%s' ended with code 127: a command of it does not exist", words[0]);
-    if (WEXITSTATUS(status) != 0)
-        dt_report_note(call, "the script ended with code %d", WEXITSTATUS(status));
+    if (code != 0)
+        dt_report_note(call, "the script ended with code %d", code);
     return DT_OK;
 }
 

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/dirs.h"
 #include "base/file.h"
+#include "base/process.h"
 #include "runner/node_setup/node_setup_int.h"
 #include "runner/transport/remote.h"
 
@@ -15,7 +16,7 @@
 #define PROBE_SECONDS    20.0
 #define UPLOAD_SECONDS   120.0
 
-enum { SYSTEM_NEEDS_AGENT = 42, SYSTEM_NO_PLACE = 43, SHELL_CANNOT_RUN = 126 };
+enum { SYSTEM_NEEDS_AGENT = 42, SYSTEM_NO_PLACE = 43 };
 
 /* Sets $agent, the agent's path on the node. $1 is its hash. Its size, $2, shows whether a crash
  * left it incomplete. */
@@ -150,13 +151,13 @@ static dt_status ask_facts(json_t **facts, bool *put, const dt_bootstrap *bootst
     dt_strbuf_init(&answer);
     DT_TRY(dt_nodes_ask_code(&answer, &code, &problem, node, dt_nodes_is_here(node) ? here : there,
                              NULL, 0, PROBE_SECONDS, cancelled, err));
-    if (code == SYSTEM_NEEDS_AGENT || (code == SHELL_CANNOT_RUN && !dt_nodes_is_here(node)))
+    if (code == SYSTEM_NEEDS_AGENT || (code == DT_EXIT_CANNOT_RUN && !dt_nodes_is_here(node)))
         DT_TRY(check_system(node, answer.data, err));
     *put = code != 0;
     if (code == SYSTEM_NEEDS_AGENT)
         DT_THROW(err, DT_ERR_IO,
                  "node '%s': the agent is missing from its cache right after the upload", node);
-    if (code == SHELL_CANNOT_RUN)
+    if (code == DT_EXIT_CANNOT_RUN)
         DT_THROW(err, DT_ERR_UNSUPPORTED,
                  "node '%s': cannot run programs from its cache (%s): the file system is mounted "
                  "noexec; make ~/.cache a link to one that is not",

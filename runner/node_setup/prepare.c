@@ -7,6 +7,7 @@
 #include "base/dirs.h"
 #include "base/file.h"
 #include "base/names.h"
+#include "base/process.h"
 #include "runner/node_setup/node_setup.h"
 #include "runner/node_setup/node_setup_int.h"
 #include "runner/node_setup/workdir/workdir.h"
@@ -140,7 +141,7 @@ static dt_status try_engine(const char *node, const char *engine, const atomic_b
     st = dt_nodes_ask_code(&answer, &code, &problem, node, words, NULL, 0, ASK_SECONDS, cancelled,
                            err);
     dt_strbuf_release(&answer);
-    if (st == DT_OK && (code == 126 || code == 127))
+    if (st == DT_OK && (code == DT_EXIT_CANNOT_RUN || code == DT_EXIT_NO_PROGRAM))
         st = DT_FAIL(err, DT_ERR_UNSUPPORTED, "node '%s': cannot run the engine: %s", node,
                      problem.message);
     return st;

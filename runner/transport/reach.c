@@ -110,8 +110,6 @@ int main(int argc, char **argv)
     if (!bridge(&remote))
         DT_THROW(&err, DT_ERR_PEER, "node '%s': nothing reads the command's output", argv[1]);
     DT_TRY(dt_remote_finish(&remote, &code, NULL, END_SECONDS, &err));
-    if (code < 0)
-        code = 128 - code;
 out:
     preempted = st != DT_OK && is_preempted(argv[1]);
     if (preempted && argv[3] != NULL && strcmp(argv[3], "end") == 0)
@@ -121,5 +119,5 @@ out:
     else
         dt_remote_print_problems(&remote, STDERR_FILENO);
     dt_remote_close(&remote);
-    return st == DT_OK ? code : NOT_REACHED;
+    return st == DT_OK ? dt_exit_code_for_shell(code) : NOT_REACHED;
 }

@@ -445,6 +445,29 @@ static void test_an_exit_code_above_192_is_not_a_signal(void **state)
         assert_string_equal(dt_exit_words_of_shell(words, cases[i].code), cases[i].words);
 }
 
+static void exit_codes_pass_through_a_shell(void **state)
+{
+    static const struct {
+        int ends_with, code, for_shell;
+    } cases[] = {{0, 0, 0}, {3, 3, 3}, {255, 255, 255}, {-SIGKILL, -9, 137}, {-SIGTERM, -15, 143}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        pid_t child = fork();
+        int status;
+
+        if (child == 0) {
+            if (cases[i].ends_with < 0)
+                raise(-cases[i].ends_with);
+            _exit(cases[i].ends_with);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(dt_exit_code(status), cases[i].code);
+        assert_int_equal(dt_exit_code_for_shell(cases[i].code), cases[i].for_shell);
+        assert_int_equal(dt_exit_code_of_shell(cases[i].for_shell), cases[i].code);
+    }
+}
+
 static void only_a_whole_number_names_a_gpu(void **state)
 {
     static const char *const others[] = {"cpu",     "cuda",    "cuda:",   "cuda:x",
@@ -481,6 +504,7 @@ int main(void)
         cmocka_unit_test(places_follow_the_environment),
         cmocka_unit_test(a_reboot_is_two_known_ids_that_differ),
         cmocka_unit_test(test_an_exit_code_above_192_is_not_a_signal),
+        cmocka_unit_test(exit_codes_pass_through_a_shell),
         cmocka_unit_test(only_a_whole_number_names_a_gpu),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
