@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/metric_kinds.h"
 #include "store/store_int.h"
 
 /* Points are late after LATE_MS, and after LATE_TIMES the usual time between two points. */
@@ -122,13 +123,13 @@ dt_status dt_progress_curve(const char **out, dt_store *store, const dt_run *run
     int64_t one;
     bool lines;
 
-    *out = DT_CURVE_LOSS;
+    *out = dt_metric_name(DT_METRIC_LOSS);
     DT_TRY(DT_SQL_FIRST(
         &one, &lines, &dt_sql_one_int, store, NULL, err,
         "SELECT 1 FROM series s JOIN runs r USING (run) WHERE r.id = ?1 AND s.name = ?2",
-        DT_TEXT(run->id), DT_TEXT(DT_CURVE_LINES)));
+        DT_TEXT(run->id), DT_TEXT(dt_metric_name(DT_METRIC_LINES_PER_SECOND))));
     if (lines)
-        *out = DT_CURVE_LINES;
+        *out = dt_metric_name(DT_METRIC_LINES_PER_SECOND);
 out:
     return st;
 }

@@ -40,8 +40,6 @@ bool dt_run_has_diverged(const dt_run *run);
 const char *dt_run_state_word(const dt_run *run);
 
 /* The curve that shows a run's progress: the rate of lines of a run that processes lines, else the loss. */
-#define DT_CURVE_LINES "lines_per_second"
-#define DT_CURVE_LOSS  "loss"
 dt_status dt_progress_curve(const char **out, dt_store *store, const dt_run *run, dt_error *err);
 
 /* The newest two points of this curve that the newest attempt itself recorded: without points of earlier attempts, which
@@ -49,7 +47,7 @@ dt_status dt_progress_curve(const char **out, dt_store *store, const dt_run *run
 typedef struct dt_last_points {
     int64_t count;               /* 0 to 2 */
     int64_t step[2], time_ms[2]; /* the newest first; 0 beyond count */
-    const char *curve;           /* DT_CURVE_LINES or DT_CURVE_LOSS */
+    const char *curve;           /* of dt_progress_curve */
     double value;                /* of the newest point; NaN: none */
 } dt_last_points;
 dt_status dt_last_points_read(dt_last_points *out, dt_store *store, const dt_run *run,

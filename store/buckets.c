@@ -7,6 +7,7 @@
  */
 #include <math.h>
 
+#include "base/metric_kinds.h"
 #include "store/store_int.h"
 
 typedef struct reading {
@@ -381,7 +382,8 @@ dt_status dt_store_run_mean_speed(dt_store *store, double *out, const dt_run *ru
     int64_t count = 0;
 
     *out = run->tokens_per_second;
-    DT_TRY(dt_store_curves_find(store, &curves, run->id, "tokens_per_second", arena, err));
+    DT_TRY(dt_store_curves_find(store, &curves, run->id,
+                                dt_metric_name(DT_METRIC_TOKENS_PER_SECOND), arena, err));
     if (curves.count > 0)
         DT_TRY(dt_store_curve_buckets(store, &buckets, &count, &curves, 0, run->parent_step + 1,
                                       INT64_MAX, SPEED_BUCKETS_MOST, arena, err));

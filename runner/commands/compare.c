@@ -2,6 +2,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/metric_kinds.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
 #include "runner/term/term.h"
@@ -77,18 +78,22 @@ out:
 /* Finds which of the usual metrics the runs have. Returns their number. */
 static size_t usual_metrics(const char **out, dt_store *store, const dt_run_entries *runs)
 {
-    static const char *const usual[] = {"valid_loss", "loss", "tokens_per_second"};
+    static const dt_metric_id usual[] = {DT_METRIC_VALID_LOSS, DT_METRIC_LOSS,
+                                         DT_METRIC_TOKENS_PER_SECOND};
     dt_metric_end end;
     size_t count = 0;
 
-    for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++)
+    for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++) {
+        const char *name = dt_metric_name(usual[i]);
+
         for (size_t r = 0; r < runs->count; r++)
-            if (dt_store_metric_end(store, &end, runs->items[r].run->id, usual[i], DT_METRIC_LAST,
+            if (dt_store_metric_end(store, &end, runs->items[r].run->id, name, DT_METRIC_LAST,
                                     NULL) == DT_OK &&
                 end.there) {
-                out[count++] = usual[i];
+                out[count++] = name;
                 break;
             }
+    }
     return count;
 }
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/metric_kinds.h"
 #include "recipes/fields/fields.h"
 #include "recipes/read/origins.h"
 #include "runner/cli/command.h"
@@ -316,8 +317,10 @@ static dt_status print_text(dt_store *store, const dt_run *run, facts *all, dt_a
     dt_term_init(&term, STDOUT_FILENO);
     dt_strbuf_init(&text);
     DT_TRY(dt_timing_read(&timing, store, run, dt_clock_wall_ms(), arena, err));
-    DT_TRY(make_spark(&all->loss_spark, &term, store, run, "loss", arena, err));
-    DT_TRY(make_spark(&all->valid_spark, &term, store, run, "valid_loss", arena, err));
+    DT_TRY(make_spark(&all->loss_spark, &term, store, run, dt_metric_name(DT_METRIC_LOSS), arena,
+                      err));
+    DT_TRY(make_spark(&all->valid_spark, &term, store, run, dt_metric_name(DT_METRIC_VALID_LOSS),
+                      arena, err));
     dt_term_add(&text, &term, DT_STYLE_BOLD, "%s %s\n\n", run->name, run->id);
     dt_overrides_add(&text, &term, all->attempts, all->attempts_count, arena);
     add_facts(&text, &term, run, &timing, all, arena);

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/metric_kinds.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
 #include "runner/supervisor/folder/task_folder.h"
@@ -209,7 +210,7 @@ static dt_status status(dt_call *call, dt_error *err)
 
     DT_TRY(watches_all(&all, call, err));
     if (all)
-        return dt_top(NULL, &(dt_top_wish){.metric = "loss"}, call, err);
+        return dt_top(NULL, &(dt_top_wish){.metric = dt_metric_name(DT_METRIC_LOSS)}, call, err);
     if (dt_group_is_meant(&group, ref, call)) {
         if (dt_arguments_flag(call->args, "watch"))
             return dt_group_follow(group.name, call, err);

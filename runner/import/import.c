@@ -11,6 +11,7 @@
 #include "base/display.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/metric_kinds.h"
 #include "base/names.h"
 #include "runner/launch/attempt.h"
 #include "runner/supervisor/folder/run_folder.h"
@@ -139,13 +140,13 @@ static void look(progress *p, const dt_import_point *point, const char *metric)
     p->step = point->step > p->step ? point->step : p->step;
     p->first_ms = point->time_ms < p->first_ms ? point->time_ms : p->first_ms;
     p->last_ms = point->time_ms > p->last_ms ? point->time_ms : p->last_ms;
-    if (strcmp(metric, "loss") == 0)
+    if (strcmp(metric, dt_metric_name(DT_METRIC_LOSS)) == 0)
         p->loss = isfinite(point->value) ? point->value : INFINITY;
-    else if (strcmp(metric, "valid_loss") == 0)
+    else if (strcmp(metric, dt_metric_name(DT_METRIC_VALID_LOSS)) == 0)
         p->valid_loss = isfinite(point->value) ? point->value : INFINITY;
     else if (isnan(point->value))
         return;
-    else if (strcmp(metric, "tokens_per_second") == 0)
+    else if (strcmp(metric, dt_metric_name(DT_METRIC_TOKENS_PER_SECOND)) == 0)
         p->speed = point->value;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/dirs.h"
 #include "base/file.h"
+#include "base/metric_kinds.h"
 #include "base/names.h"
 #include "base/resources.h"
 #include "engine/data/stream.h"
@@ -87,11 +88,12 @@ static bool is_same_place(const finder *f, const dt_node *nodes, int64_t nodes_c
            on_processors(ranks[0].device) == on_processors(f->plan->ranks[0].device);
 }
 
-static double last_of(finder *f, const dt_run *run, const char *name)
+static double last_of(finder *f, const dt_run *run, dt_metric_id metric)
 {
     dt_metric_end end = {0};
 
-    if (dt_store_metric_end(f->store, &end, run->id, name, DT_METRIC_LAST, NULL) != DT_OK ||
+    if (dt_store_metric_end(f->store, &end, run->id, dt_metric_name(metric), DT_METRIC_LAST,
+                            NULL) != DT_OK ||
         !end.there)
         return NAN;
     return end.value;
@@ -99,8 +101,8 @@ static double last_of(finder *f, const dt_run *run, const char *name)
 
 static dt_status look_at(finder *f, const dt_run *run, dt_error *err)
 {
-    double flops = last_of(f, run, "flops_per_second");
-    double step_flops = flops * last_of(f, run, "step_seconds"), speed;
+    double flops = last_of(f, run, DT_METRIC_FLOPS_PER_SECOND);
+    double step_flops = flops * last_of(f, run, DT_METRIC_STEP_SECONDS), speed;
     int64_t nodes_count, ranks_count;
     dt_node *nodes;
     dt_rank *ranks;
@@ -119,7 +121,7 @@ static dt_status look_at(finder *f, const dt_run *run, dt_error *err)
     if (recipe.precision.kind != f->plan->recipe.precision.kind)
         goto out;
     DT_TRY(dt_store_run_mean_speed(f->store, &speed, run, f->arena, err));
-    flops *= speed / last_of(f, run, "tokens_per_second"); /* average over the whole run */
+    flops *= speed / last_of(f, run, DT_METRIC_TOKENS_PER_SECOND); /* average over the whole run */
     flops /= devices_of(&recipe, ranks_count, nodes_count, on_processors(ranks[0].device));
     if (!(flops > 0))
         goto out;

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/metric_kinds.h"
 #include "runner/smoke/smoke_int.h"
 
 enum { LEARNING_STEPS = 40, LAST_POINTS = 5, COMPARED_STEPS = 6 };
@@ -70,7 +71,7 @@ dt_status dt_smoke_learns(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
     smoke->flight.data = known.data;
     keep_one_step(&recipe, smoke);
     DT_TRY(dt_smoke_train(&run, &smoke->place, "learns", &recipe, NULL, err));
-    DT_TRY(dt_smoke_line_read(&loss, &smoke->place, &run, "loss", err));
+    DT_TRY(dt_smoke_line_read(&loss, &smoke->place, &run, dt_metric_name(DT_METRIC_LOSS), err));
     if (loss.count < LAST_POINTS) {
         dt_smoke_fail(out, smoke, "only %lld steps have a loss", (long long)loss.count);
         goto out;
@@ -151,7 +152,7 @@ dt_status dt_smoke_agrees(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
     if (drops(&smoke->recipe)) /* dropout masks differ between numbers of ranks */
         DT_TRY(dt_smoke_train(&ranks, &smoke->place, "several", &several, NULL, err));
     DT_TRY(dt_smoke_train(&alone, &smoke->place, "one", &one, NULL, err));
-    DT_TRY(distance_of_runs(&loss, smoke, &alone, &ranks, "loss", err));
+    DT_TRY(distance_of_runs(&loss, smoke, &alone, &ranks, dt_metric_name(DT_METRIC_LOSS), err));
     DT_TRY(distance_of_runs(&norm, smoke, &alone, &ranks, "gradient_norm", err));
     if (loss <= bound && norm <= 10 * bound)
         dt_smoke_figure(out, smoke, "losses within %.1e, gradient norms within %.1e of one process",
@@ -176,8 +177,9 @@ dt_status dt_smoke_same_bits(bool *same, dt_smoke_result *out, dt_smoke *smoke,
     dt_status st = DT_OK;
 
     *same = true;
-    DT_TRY(dt_smoke_line_read(&whole, &smoke->place, undisturbed, "loss", err));
-    DT_TRY(dt_smoke_line_read(&line, &smoke->place, run, "loss", err));
+    DT_TRY(dt_smoke_line_read(&whole, &smoke->place, undisturbed, dt_metric_name(DT_METRIC_LOSS),
+                              err));
+    DT_TRY(dt_smoke_line_read(&line, &smoke->place, run, dt_metric_name(DT_METRIC_LOSS), err));
     if (line.count != whole.count) {
         *same = false;
         dt_smoke_fail(out, smoke, "the run has %lld losses, the undisturbed run has %lld",

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/metric_kinds.h"
 #include "base/names.h"
 #include "runner/smoke/smoke_int.h"
 #include "runner/term/term.h"
@@ -42,7 +43,7 @@ dt_status dt_smoke_trains(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
     dt_status st = DT_OK;
 
     DT_TRY(dt_smoke_train(&run, &smoke->place, "trains", &smoke->recipe, NULL, err));
-    DT_TRY(dt_smoke_line_read(&loss, &smoke->place, &run, "loss", err));
+    DT_TRY(dt_smoke_line_read(&loss, &smoke->place, &run, dt_metric_name(DT_METRIC_LOSS), err));
     for (int64_t i = 0; i < loss.count; i++)
         if (!isfinite(loss.points[i].value))
             dt_smoke_fail(out, smoke, "the loss of step %lld is %g", (long long)loss.points[i].step,
@@ -81,7 +82,8 @@ dt_status dt_smoke_evaluates(dt_smoke_result *out, dt_smoke *smoke, dt_error *er
     dt_smoke_line valid;
     dt_status st = DT_OK;
 
-    DT_TRY(dt_smoke_line_read(&valid, &smoke->place, &smoke->trained, "valid_loss", err));
+    DT_TRY(dt_smoke_line_read(&valid, &smoke->place, &smoke->trained,
+                              dt_metric_name(DT_METRIC_VALID_LOSS), err));
     if (valid.count == 0)
         dt_smoke_skip(out, smoke, "no validation data");
     else if (same != NULL)

@@ -175,10 +175,10 @@ static void test_an_evaluation_is_one_line(void **state)
     int64_t count, after = 4;
     dt_strbuf out;
 
-    add_point(t, 4, DT_VALID_LOSS, 2.5);
-    add_point(t, 6, DT_VALID_LOSS, 2.25);
-    add_point(t, 6, DT_VALID_BLEU, 21.5);
-    add_point(t, 8, DT_VALID_LOSS, 2);
+    add_point(t, 4, dt_metric_name(DT_METRIC_VALID_LOSS), 2.5);
+    add_point(t, 6, dt_metric_name(DT_METRIC_VALID_LOSS), 2.25);
+    add_point(t, 6, dt_metric_name(DT_METRIC_VALID_BLEU), 21.5);
+    add_point(t, 8, dt_metric_name(DT_METRIC_VALID_LOSS), 2);
     assert_good(t, dt_evaluations_read(&all, &count, &after, t->store, "r", &t->arena, &t->err));
     assert_int_equal(count, 2);
     assert_int_equal(after, 8);

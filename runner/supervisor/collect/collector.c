@@ -285,8 +285,9 @@ static dt_status store_metrics(dt_collector *collector, const dt_message *messag
             continue;
         DT_TRY(dt_collector_metric(collector, message, step, name, value_of(values, name), err));
     }
-    note_progress(collector, step, progress_of(values, "loss"), progress_of(values, "valid_loss"),
-                  value_of(values, "tokens_per_second"));
+    note_progress(collector, step, progress_of(values, dt_metric_name(DT_METRIC_LOSS)),
+                  progress_of(values, dt_metric_name(DT_METRIC_VALID_LOSS)),
+                  value_of(values, dt_metric_name(DT_METRIC_TOKENS_PER_SECOND)));
 out:
     return st;
 }

@@ -274,7 +274,8 @@ static void add_metric_text(dt_strbuf *out, const dt_term *term, const dt_compar
                             dt_arena *arena)
 {
     const char *name = all->metrics[m];
-    const char *title = strcmp(name, "valid_loss") == 0 ? "validation loss" : name;
+    const char *title =
+        strcmp(name, dt_metric_name(DT_METRIC_VALID_LOSS)) == 0 ? "validation loss" : name;
     const dt_curve *first = &all->curves[m * all->count];
     dt_table_column columns[] = {{"", false},       {title, false},     {"best", true},
                                  {"at step", true}, {"vs first", true}, {"last", true},

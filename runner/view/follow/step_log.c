@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/metric_kinds.h"
 #include "base/strbuf.h"
 #include "runner/term/term.h"
 #include "runner/view/follow/follow.h"
@@ -23,7 +24,8 @@ typedef struct dt_step_reading {
 /* Whether the metric belongs to an evaluation, which has its own line. */
 static inline bool dt_step_log_is_evaluation(const char *metric)
 {
-    return strcmp(metric, DT_VALID_LOSS) == 0 || strcmp(metric, DT_VALID_BLEU) == 0;
+    return strcmp(metric, dt_metric_name(DT_METRIC_VALID_LOSS)) == 0 ||
+           strcmp(metric, dt_metric_name(DT_METRIC_VALID_BLEU)) == 0;
 }
 
 /* Lines of the log, as text or JSON objects. */
@@ -111,15 +113,17 @@ static void add_usual(dt_strbuf *text, const dt_step_reading *r, const dt_metric
                       int64_t count)
 {
     static const struct {
-        const char *name, *words;
-    } usual[] = {{"learning_rate", "learning rate"}, {"gradient_norm", "gradient norm"}};
-    const dt_metric *speed = find_point(points, count, "tokens_per_second");
+        dt_metric_id id;
+        const char *words;
+    } usual[] = {{DT_METRIC_LEARNING_RATE, "learning rate"},
+                 {DT_METRIC_GRADIENT_NORM, "gradient norm"}};
+    const dt_metric *speed = find_point(points, count, dt_metric_name(DT_METRIC_TOKENS_PER_SECOND));
     char number[DT_FORMAT_SIZE];
 
     dt_strbuf_add_str(text, "  loss ");
-    step_log_add_loss(text, find_point(points, count, "loss")->value);
+    step_log_add_loss(text, find_point(points, count, dt_metric_name(DT_METRIC_LOSS))->value);
     for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++) {
-        const dt_metric *point = find_point(points, count, usual[i].name);
+        const dt_metric *point = find_point(points, count, dt_metric_name(usual[i].id));
 
         if (point != NULL)
             dt_strbuf_add_fmt(text, "  %s %.4g", usual[i].words, point->value);
@@ -150,7 +154,8 @@ static dt_status add_step_json(dt_step_reading *r, const dt_metric *points, int6
 static dt_status add_step(dt_step_reading *r, const dt_metric *points, int64_t count, bool losses,
                           dt_error *err)
 {
-    const dt_metric *main = losses ? find_point(points, count, "loss") : points;
+    const dt_metric *main =
+        losses ? find_point(points, count, dt_metric_name(DT_METRIC_LOSS)) : points;
     char number[DT_FORMAT_SIZE];
     dt_strbuf text;
 
@@ -220,7 +225,7 @@ static dt_status step_log_read_steps(dt_step_reading *r, const dt_store_curves *
     window w;
 
     for (int64_t i = 0; i < curves->count; i++)
-        losses = losses || strcmp(curves->curves[i].name, "loss") == 0;
+        losses = losses || strcmp(curves->curves[i].name, dt_metric_name(DT_METRIC_LOSS)) == 0;
     do {
         DT_TRY(fill_window(&w, r, curves, err));
         for (int64_t i = 0, next; i < w.count; i = next) {
@@ -251,9 +256,11 @@ static dt_status step_log_read_evaluations(dt_step_reading *r, dt_error *err)
         if (r->log->json) {
             json_t *object = step_log_object(r, "evaluation", e->time_ms, e->attempt, e->step);
 
-            json_object_set_new(object, DT_VALID_LOSS, dt_json_number(e->loss));
+            json_object_set_new(object, dt_metric_name(DT_METRIC_VALID_LOSS),
+                                dt_json_number(e->loss));
             if (!isnan(e->bleu))
-                json_object_set_new(object, DT_VALID_BLEU, dt_json_number(e->bleu));
+                json_object_set_new(object, dt_metric_name(DT_METRIC_VALID_BLEU),
+                                    dt_json_number(e->bleu));
             DT_TRY(step_log_add_json(r, e->time_ms, object, err));
             continue;
         }
@@ -279,7 +286,8 @@ static dt_status add_checkpoint(dt_step_reading *r, const dt_store_checkpoint *c
         json_object_set_new(object, "checkpoint",
                             dt_json_text(slash != NULL ? slash + 1 : c->path));
         json_object_set_new(object, "bytes", json_integer(c->bytes));
-        json_object_set_new(object, DT_VALID_LOSS, dt_json_number(c->valid_loss));
+        json_object_set_new(object, dt_metric_name(DT_METRIC_VALID_LOSS),
+                            dt_json_number(c->valid_loss));
         json_object_set_new(object, "seconds", dt_json_number(c->seconds));
         return step_log_add_json(r, c->time_ms, object, err);
     }

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/metric_kinds.h"
 #include "runner/cli/report.h"
 #include "runner/term/screen.h"
 #include "runner/term/term.h"
@@ -255,7 +256,7 @@ static void add_step(lines_view *lines, const dt_frame *frame)
         return;
     const dt_metric *newest = &frame->losses[frame->losses_count - 1];
     lines->printed_seconds = frame->now_seconds;
-    if (strcmp(frame->timing.curve, DT_CURVE_LOSS) == 0) {
+    if (strcmp(frame->timing.curve, dt_metric_name(DT_METRIC_LOSS)) == 0) {
         add_place(lines, "step", newest->step, run);
         dt_term_add(
             &lines->text, &lines->term, DT_STYLE_PLAIN, "  loss %s",

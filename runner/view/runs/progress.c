@@ -86,7 +86,7 @@ dt_status dt_timing_read(dt_timing *out, dt_store *store, const dt_run *run, int
         goto out;
     DT_TRY(read_ends(&of, store, run, arena, err));
     out->eta_seconds = eta(&of, now_ms);
-    if (strcmp(out->curve, DT_CURVE_LINES) == 0)
+    if (strcmp(out->curve, dt_metric_name(DT_METRIC_LINES_PER_SECOND)) == 0)
         out->lines_per_second = of.last.value;
 out:
     return st;
@@ -108,10 +108,11 @@ dt_status dt_evaluations_read(dt_evaluation **out, int64_t *count, int64_t *afte
     dt_status st = DT_OK;
     int64_t bleus_count;
 
-    DT_TRY(dt_store_metric_list(store, &losses, count, run, DT_VALID_LOSS, *after_step, false,
-                                arena, err));
-    DT_TRY(dt_store_metric_list(store, &bleus, &bleus_count, run, DT_VALID_BLEU, *after_step, false,
-                                arena, err));
+    DT_TRY(dt_store_metric_list(store, &losses, count, run, dt_metric_name(DT_METRIC_VALID_LOSS),
+                                *after_step, false, arena, err));
+    DT_TRY(dt_store_metric_list(store, &bleus, &bleus_count, run,
+                                dt_metric_name(DT_METRIC_VALID_BLEU), *after_step, false, arena,
+                                err));
     *out = dt_arena_alloc_array(arena, (size_t)*count + 1, sizeof((*out)[0]));
     for (int64_t i = 0; i < *count; i++) {
         const dt_metric *p = &losses[i];
@@ -173,7 +174,8 @@ dt_status dt_node_lines_read(dt_node_lines *out, dt_store *store, const dt_run *
     DT_TRY(newest(&rank, &ranked, store, run, dt_metric_name(DT_METRIC_SLOWEST_RANK), arena, err));
     DT_TRY(newest(&seconds, &timed, store, run, dt_metric_name(DT_METRIC_SLOWEST_SECONDS), arena,
                   err));
-    DT_TRY(newest(&step_seconds, &stepped, store, run, "step_seconds", arena, err));
+    DT_TRY(newest(&step_seconds, &stepped, store, run, dt_metric_name(DT_METRIC_STEP_SECONDS),
+                  arena, err));
     if (ranked && timed && activity->steps &&
         (!stepped || seconds > SLOWEST_SHARE * step_seconds)) {
         out->slowest_rank = (int64_t)rank;

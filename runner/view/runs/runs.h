@@ -46,9 +46,6 @@ dt_status dt_timing_read(dt_timing *out, dt_store *store, const dt_run *run, int
  * Ownership  the array lives in the arena that is passed
  */
 
-#define DT_VALID_LOSS "valid_loss"
-#define DT_VALID_BLEU "valid_bleu"
-
 typedef struct dt_evaluation {
     int64_t attempt, step, time_ms;
     double loss, bleu; /* bleu: NaN if not measured */

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/metric_kinds.h"
 #include "recipes/architecture/architecture.h"
 #include "runner/cli/report.h"
 #include "runner/supervisor/folder/resume_point.h"
@@ -292,7 +293,8 @@ dt_status dt_summary_text(dt_store *store, const dt_run *run, dt_arena *arena, d
     dt_strbuf_init(&text);
     DT_TRY(newest_checkpoint(&checkpoint, store, run, arena, err));
     DT_TRY(dt_timing_read(&timing, store, run, dt_clock_wall_ms(), arena, err));
-    DT_TRY(dt_store_metric_end(store, &bleu, run->id, "valid_bleu", DT_METRIC_LAST, err));
+    DT_TRY(dt_store_metric_end(store, &bleu, run->id, dt_metric_name(DT_METRIC_VALID_BLEU),
+                               DT_METRIC_LAST, err));
     if (run->state == DT_RUN_FAILED)
         DT_TRY(dt_incident_find(&incident, store, run, arena, err));
 
@@ -345,7 +347,8 @@ dt_status dt_summary_object(json_t **out, dt_store *store, const dt_run *run, dt
 
     DT_TRY(newest_checkpoint(&checkpoint, store, run, arena, err));
     DT_TRY(dt_timing_read(&timing, store, run, dt_clock_wall_ms(), arena, err));
-    DT_TRY(dt_store_metric_end(store, &bleu, run->id, "valid_bleu", DT_METRIC_LAST, err));
+    DT_TRY(dt_store_metric_end(store, &bleu, run->id, dt_metric_name(DT_METRIC_VALID_BLEU),
+                               DT_METRIC_LAST, err));
     if (run->state == DT_RUN_FAILED)
         DT_TRY(dt_incident_find(&incident, store, run, arena, err));
     object = dt_runs_to_json(run);
