@@ -5,7 +5,8 @@
 #ifndef DT_STORE_ACTIVITY_H
 #define DT_STORE_ACTIVITY_H
 
-#include "store/store.h"
+#include "store/event.h"
+#include "store/run.h"
 
 #ifdef __cplusplus
 extern "C" {

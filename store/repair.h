@@ -6,7 +6,8 @@
 #ifndef DT_STORE_REPAIR_H
 #define DT_STORE_REPAIR_H
 
-#include "store/store.h"
+#include "store/curve.h"
+#include "store/event.h"
 
 #ifdef __cplusplus
 extern "C" {

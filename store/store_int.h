@@ -13,7 +13,9 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "store/store.h"
+#include "store/curve.h"
+#include "store/event.h"
+#include "store/run.h"
 
 #define DT_STORE_APPLICATION_ID 0x6474726e /* "dtrn", in the file's header */
 /* The remedy in messages about a damaged store. */

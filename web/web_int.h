@@ -13,7 +13,9 @@
 #include "base/memory.h"
 #include "base/strbuf.h"
 #include "store/activity.h"
-#include "store/store.h"
+#include "store/curve.h"
+#include "store/event.h"
+#include "store/run.h"
 #include "web/command.h"
 #include "web/listen.h"
 

@@ -9,6 +9,8 @@
 #include "base/file.h"
 #include "recipes/fields/fields.h"
 #include "runner/cli/report.h"
+#include "store/event.h"
+#include "store/run.h"
 #include "store/store.h"
 
 /* The part after @: "best", "last", or a step. */

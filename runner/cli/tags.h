@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "runner/cli/command.h"
-#include "store/store.h"
+#include "store/run.h"
 
 #ifdef __cplusplus
 extern "C" {

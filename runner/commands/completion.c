@@ -9,6 +9,7 @@
 #include "recipes/fields/fields.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
+#include "store/run.h"
 #include "store/store.h"
 
 /* complete: prints the candidates for the word that is being typed in a shell: commands, options, fields of

@@ -16,7 +16,8 @@
 
 #include "base/strbuf.h"
 #include "runner/cli/command.h"
-#include "store/store.h"
+#include "store/curve.h"
+#include "store/run.h"
 
 /* In the order of the help. */
 #define DT_EXPORT_FORMATS(X) X(csv) X(jsonl) X(tensorboard) X(html) X(parquet) X(hf) X(mlflow)

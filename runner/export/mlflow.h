@@ -8,7 +8,8 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "runner/fetch/rest.h"
-#include "store/store.h"
+#include "store/curve.h"
+#include "store/run.h"
 
 /* mlflow_open: opens a connection to an MLflow tracking server, with the variables of MLflow's own client.
  *

@@ -14,6 +14,7 @@
 #include "runner/supervisor/folder/run_folder.h"
 #include "runner/supervisor/rebuild/rebuild.h"
 #include "runner/sweep/group.h"
+#include "store/event.h"
 
 static int64_t bytes_of(const char *path)
 {

@@ -15,6 +15,7 @@
 #include "base/names.h"
 #include "runner/launch/attempt.h"
 #include "runner/supervisor/folder/run_folder.h"
+#include "store/curve.h"
 
 void dt_imported_init(dt_imported *out, dt_arena *arena)
 {

@@ -8,7 +8,7 @@
 #define DT_RUNNER_IMPORT_H
 
 #include "runner/cli/command.h"
-#include "store/store.h"
+#include "store/run.h"
 
 #define DT_IMPORT_POINTS_MOST 20000000
 

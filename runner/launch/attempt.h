@@ -14,7 +14,7 @@
 #include "recipes/plan/plan.h"
 #include "recipes/read/reader.h"
 #include "runner/launch/preflight.h"
-#include "store/store.h"
+#include "store/run.h"
 
 /* Start of a new run that is forked from another. */
 typedef struct dt_fork {

@@ -12,7 +12,7 @@
 #include "recipes/read/origins.h"
 #include "runner/cli/command.h"
 #include "runner/launch/preflight.h"
-#include "store/store.h"
+#include "store/run.h"
 
 /* Options that dt_existing_run_preflight reads. */
 #define DT_EXISTING_RUN_OPTIONS                                                              \

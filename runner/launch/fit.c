@@ -19,6 +19,9 @@
 #include "recipes/fields/fields.h"
 #include "recipes/plan/plan.h"
 #include "runner/predict/predict.h"
+#include "store/curve.h"
+#include "store/event.h"
+#include "store/run.h"
 #include "store/store.h"
 
 /* past_speed: finds the speed of finished runs on the same devices, to predict that of a new run.

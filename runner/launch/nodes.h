@@ -8,7 +8,7 @@
 #include "runner/cli/command.h"
 #include "runner/launch/preflight.h"
 #include "runner/node_setup/probe/probe.h"
-#include "store/store.h"
+#include "store/run.h"
 
 /* nodes_option: turns the value of the option --nodes into a value of the field `nodes`. */
 

@@ -19,7 +19,7 @@
 #include "recipes/plan/plan.h"
 #include "recipes/read/reader.h"
 #include "runner/term/term.h"
-#include "store/store.h"
+#include "store/run.h"
 
 /* Returns the provenance, a new reference. plan: its recipe has data at paths of this machine. */
 json_t *dt_provenance_make(const char *recipe_path, const dt_plan *plan, dt_arena *arena);

@@ -11,7 +11,7 @@
 #include "runner/cli/command.h"
 #include "runner/cli/tags.h"
 #include "runner/launch/preflight.h"
-#include "store/store.h"
+#include "store/run.h"
 
 /* Options of a command with the name of a task, in addition to DT_FROM_CHECKPOINT_OPTIONS,
  * --input, --output and --force. */

@@ -11,6 +11,7 @@
 #include "base/names.h"
 #include "runner/smoke/smoke_int.h"
 #include "runner/term/term.h"
+#include "store/event.h"
 
 #define EVER_STEPS   1000000000
 #define EVER_SECONDS 900 /* limit of a run that is not stopped */

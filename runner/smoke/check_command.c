@@ -14,6 +14,7 @@
 #include "recipes/fields/nodes.h"
 #include "runner/smoke/smoke_int.h"
 #include "runner/term/term.h"
+#include "store/event.h"
 
 /* A program that shows neither a metric nor a checkpoint counts as started after this time. */
 #define STEADY_SECONDS 5.0

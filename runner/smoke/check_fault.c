@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "runner/smoke/smoke_int.h"
+#include "store/event.h"
 
 #define HANG_SECONDS 2 /* least time without a step; at least five steps long */
 

@@ -7,7 +7,8 @@
 #include "recipes/fields/recipe.h"
 #include "runner/launch/preflight.h"
 #include "runner/smoke/smoke.h"
-#include "store/store.h"
+#include "store/curve.h"
+#include "store/run.h"
 
 /* place: creates a temporary state folder for a smoke test, and runs dtrun commands in it.
  *

@@ -8,7 +8,7 @@
 #include "base/strbuf.h"
 #include "runner/cli/command.h"
 #include "runner/cli/options.h"
-#include "store/store.h"
+#include "store/run.h"
 
 /* Stops the run whose folder `ref` names. why: the problem of the history, which is printed, and
  * returned if no folder has that name. now: without grace period. */

@@ -13,7 +13,7 @@
 #include "runner/supervisor/folder/resume_point.h"
 #include "runner/supervisor/folder/run_folder.h"
 #include "runner/supervisor/policy/watchdog.h"
-#include "store/store.h"
+#include "store/run.h"
 
 #ifdef __cplusplus
 extern "C" {

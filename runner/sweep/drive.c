@@ -21,6 +21,8 @@
 #include "runner/sweep/sweep.h"
 #include "runner/sweep/sweep_int.h"
 #include "runner/times.h"
+#include "store/curve.h"
+#include "store/run.h"
 #include "store/store.h"
 
 enum { TAGS_MAX = 64 };

@@ -15,6 +15,7 @@
 #include "runner/launch/preflight.h"
 #include "runner/supervisor/folder/launch_env.h"
 #include "runner/sweep/sweep.h"
+#include "store/run.h"
 #include "store/store.h"
 
 /* start: starts a driver for a group that has none. */

@@ -7,7 +7,7 @@
 #include "runner/cli/command.h"
 #include "runner/sweep/group.h"
 #include "runner/term/term.h"
-#include "store/store.h"
+#include "store/run.h"
 
 /* drive: runs a sweep through its points, in a detached process like a supervisor.
  *

@@ -11,7 +11,7 @@
 #include "runner/view/compare/compare.h"
 #include "runner/view/follow/follow.h"
 #include "runner/view/runs/runs.h"
-#include "store/store.h"
+#include "store/run.h"
 
 /* rows: reads and draws the table of runs, one line each.
  *

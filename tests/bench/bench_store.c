@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "store/curve.h"
+#include "store/run.h"
 #include "store/store.h"
 
 #define TRANSACTION_POINTS 20000

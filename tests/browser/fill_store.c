@@ -12,6 +12,9 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "store/curve.h"
+#include "store/event.h"
+#include "store/run.h"
 #include "store/store.h"
 
 #define STEPS 2000

@@ -19,6 +19,7 @@
 #include "recipes/fields/fields.h"
 #include "recipes/plan/plan.h"
 #include "runner/supervisor/supervisor.h"
+#include "store/curve.h"
 
 static int64_t variable(const char *name, int64_t fallback)
 {

@@ -7,6 +7,9 @@
 
 #include "runner/agent/journal/journal.h"
 #include "runner/supervisor/rebuild/rebuild.h"
+#include "store/curve.h"
+#include "store/event.h"
+#include "store/run.h"
 #include "store/store.h"
 #include "tests/sim/sim.h"
 

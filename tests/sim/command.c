@@ -11,6 +11,8 @@
 #include "recipes/read/reader.h"
 #include "runner/supervisor/rebuild/rebuild.h"
 #include "runner/supervisor/supervisor.h"
+#include "store/event.h"
+#include "store/run.h"
 #include "store/store.h"
 #include "tests/sim/sim.h"
 

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "store/run.h"
 #include "store/store.h"
 #include "tests/sim/sim.h"
 

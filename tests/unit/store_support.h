@@ -9,7 +9,9 @@
 
 #include <cmocka.h>
 
-#include "store/store.h"
+#include "store/curve.h"
+#include "store/event.h"
+#include "store/run.h"
 
 typedef struct test_store {
     char folder[64]; /* removed at the end */

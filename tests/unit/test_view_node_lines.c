@@ -7,6 +7,7 @@
 #include "base/metric_kinds.h"
 #include "runner/supervisor/supervisor.h"
 #include "runner/view/runs/runs.h"
+#include "store/curve.h"
 
 static const dt_term narrow = {.fd = -1, .seen = true, .columns = 44};
 

@@ -19,7 +19,7 @@
 #include <uv.h>
 
 #include "base/memory.h"
-#include "store/store.h"
+#include "store/event.h"
 
 typedef struct dt_cleanup dt_cleanup;
 

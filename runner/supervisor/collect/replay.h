@@ -13,7 +13,7 @@
 #define DT_COLLECT_REPLAY_H
 
 #include "base/memory.h"
-#include "store/store.h"
+#include "store/event.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -20,7 +20,9 @@
 #include "base/error.h"
 #include "base/strbuf.h"
 #include "runner/supervisor/folder/attempt_record.h"
-#include "store/store.h"
+#include "store/curve.h"
+#include "store/event.h"
+#include "store/run.h"
 
 /* rank_log: writes the output of a rank to runs/ID/logs/rank-N.log.
  *

@@ -15,7 +15,8 @@
 #include "base/memory.h"
 #include "recipes/plan/plan.h"
 #include "runner/node_setup/node_setup.h"
-#include "store/store.h"
+#include "store/event.h"
+#include "store/run.h"
 
 typedef struct dt_attempt_record {
     dt_run run; /* the run while this is its newest attempt, without recipe_text and boot_id */

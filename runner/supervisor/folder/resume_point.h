@@ -9,7 +9,8 @@
 #define DT_FOLDER_RESUME_POINT_H
 
 #include "base/memory.h"
-#include "store/store.h"
+#include "store/event.h"
+#include "store/run.h"
 
 #ifdef __cplusplus
 extern "C" {

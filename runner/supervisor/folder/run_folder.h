@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "store/store.h"
+#include "store/run.h"
 
 #ifdef __cplusplus
 extern "C" {

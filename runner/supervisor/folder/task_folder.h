@@ -15,7 +15,7 @@
 #define DT_RUNNER_SUPERVISOR_FOLDER_TASK_FOLDER_H
 
 #include "recipes/plan/plan.h"
-#include "store/store.h"
+#include "store/run.h"
 
 /* task_run: finds the task of a run that is not a training run (recipes/plan/plan.h). */
 

@@ -12,7 +12,7 @@
 #include "base/process.h"
 #include "base/strbuf.h"
 #include "runner/supervisor/protocol/message.h"
-#include "store/store.h"
+#include "store/run.h"
 
 /* Ordered: a smaller value is more likely the first cause. */
 typedef enum dt_cause {

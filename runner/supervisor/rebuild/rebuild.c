@@ -19,6 +19,8 @@
 #include "runner/supervisor/collect/replay.h"
 #include "runner/supervisor/folder/attempt_record.h"
 #include "runner/supervisor/folder/run_folder.h"
+#include "store/event.h"
+#include "store/run.h"
 #include "store/store.h"
 
 /* adopt: adds checkpoints and logs of the run's folder that the history does not know. */

@@ -39,7 +39,7 @@
 #include "runner/supervisor/policy/verdict.h"
 #include "runner/supervisor/policy/watchdog.h"
 #include "runner/supervisor/supervisor.h"
-#include "store/store.h"
+#include "store/run.h"
 
 typedef struct dt_session dt_session;
 typedef struct dt_control dt_control;

@@ -9,7 +9,7 @@
 #include "engine/bleu/bleu.h"
 #include "runner/term/term.h"
 #include "runner/view/runs/runs.h"
-#include "store/store.h"
+#include "store/curve.h"
 
 /* curve: reads the points of metrics: one metric of one run in buckets, or all of several runs as CSV.
  *

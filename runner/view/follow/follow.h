@@ -14,7 +14,9 @@
 #include "runner/term/term.h"
 #include "runner/view/compare/compare.h"
 #include "runner/view/runs/runs.h"
-#include "store/store.h"
+#include "store/curve.h"
+#include "store/event.h"
+#include "store/run.h"
 
 /* upkeep: checks the supervisor of a run while a command waits for the run. Starts a missing supervisor and finds
  * out why the run makes no progress, every two seconds.

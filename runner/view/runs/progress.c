@@ -8,6 +8,7 @@
 #include "base/metric_kinds.h"
 #include "runner/supervisor/supervisor.h"
 #include "runner/term/term.h"
+#include "store/curve.h"
 
 static double elapsed(const dt_run *run, int64_t now_ms)
 {

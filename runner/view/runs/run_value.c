@@ -10,6 +10,7 @@
 #include "recipes/fields/fields.h"
 #include "runner/cli/options.h"
 #include "runner/term/term.h"
+#include "store/curve.h"
 
 static dt_run_value missing(void)
 {

@@ -14,7 +14,8 @@
 #include "runner/cli/command.h"
 #include "runner/term/term.h"
 #include "store/activity.h"
-#include "store/store.h"
+#include "store/event.h"
+#include "store/run.h"
 
 /* progress: reads how far a run is: elapsed and remaining time, speed, evaluations, and the state of its
  * nodes. */

@@ -17,6 +17,7 @@
 #include "runner/supervisor/folder/task_folder.h"
 #include "runner/term/term.h"
 #include "store/activity.h"
+#include "store/curve.h"
 
 static json_t *parse(const dt_store_event *event)
 {
