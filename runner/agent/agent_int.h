@@ -124,6 +124,7 @@ struct dt_agent {
     dt_cgroup cgroup;  /* cgroup of the ranks; empty if there is none */
     char **cache_pins; /* marks of files in use (start.c) */
     size_t cache_pin_count;
+    int64_t cache_pin_capacity;
     mode_t ranks_mask; /* umask of the ranks: the one that the agent was started with */
 
     /* From `start` until the ranks are spawned: the GPUs' memory use is queried first

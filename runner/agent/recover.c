@@ -20,6 +20,7 @@ typedef struct past_rank {
 
 struct dt_agent_past {
     past_rank *ranks;
+    int64_t capacity;
     size_t count;
     char *cgroup;  /* folder of the cgroup; NULL: there was none */
     char *boot_id; /* boot id when the ranks were started; NULL: unknown */
@@ -52,7 +53,8 @@ static void add_started(dt_agent_past *past, const json_t *event)
         dt_json_get_int(&rank.pid, event, "pid", "journal", NULL) != DT_OK ||
         dt_json_get_int(&rank.start_ticks, event, "start_ticks", "journal", NULL) != DT_OK)
         return;
-    past->ranks = dt_realloc(past->ranks, past->count + 1, sizeof(past->ranks[0]));
+    past->ranks =
+        dt_array_room(past->ranks, past->count + 1, &past->capacity, sizeof(past->ranks[0]));
     past->ranks[past->count++] = rank;
     if (cgroup != NULL && past->cgroup == NULL) {
         past->cgroup = dt_strdup(cgroup);

@@ -27,11 +27,8 @@
 /* --- journal.c */
 static void journal_mark_add(dt_journal *journal, int64_t sequence, int64_t offset)
 {
-    if (journal->mark_count == journal->mark_capacity) {
-        journal->mark_capacity = journal->mark_capacity != 0 ? 2 * journal->mark_capacity : 16;
-        journal->marks =
-            dt_realloc(journal->marks, journal->mark_capacity, sizeof(journal->marks[0]));
-    }
+    journal->marks = dt_array_room(journal->marks, journal->mark_count + 1, &journal->mark_capacity,
+                                   sizeof(journal->marks[0]));
     journal->marks[journal->mark_count++] = (dt_journal_mark){sequence, offset};
 }
 

@@ -51,7 +51,8 @@ typedef struct dt_journal {
     int64_t kept_sequence; /* number of the line at kept_bytes */
     /* offsets of every DT_JOURNAL_MARK_EVERYth line, and of each after a jump */
     dt_journal_mark *marks;
-    size_t mark_count, mark_capacity;
+    size_t mark_count;
+    int64_t mark_capacity;
 } dt_journal;
 
 #define DT_JOURNAL_MARK_EVERY 1024

@@ -120,7 +120,7 @@ static void read_all(tree *all)
 {
     DIR *dir = opendir("/proc");
     struct dirent *entry;
-    size_t room = 0;
+    int64_t room = 0;
 
     while (dir != NULL && (entry = readdir(dir)) != NULL) {
         dt_proc_stat stat;
@@ -128,10 +128,7 @@ static void read_all(tree *all)
 
         if (pid <= 0 || !dt_proc_stat_read(&stat, pid))
             continue;
-        if (all->count == room) {
-            room = room == 0 ? 256 : 2 * room;
-            all->all = dt_realloc(all->all, room, sizeof(all->all[0]));
-        }
+        all->all = dt_array_room(all->all, all->count + 1, &room, sizeof(all->all[0]));
         all->all[all->count++] = (family){(pid_t)pid, (pid_t)stat.parent};
     }
     if (dir != NULL)

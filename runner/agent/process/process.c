@@ -85,7 +85,7 @@ static bool has_mark(pid_t pid, const char *mark, dt_strbuf *scratch)
 /* Lists all processes, unsorted. */
 static dt_status list(dt_process **out, size_t *count, dt_error *err)
 {
-    size_t capacity = 0;
+    int64_t capacity = 0;
     struct dirent *entry;
     DIR *dir = opendir("/proc");
 
@@ -96,10 +96,7 @@ static dt_status list(dt_process **out, size_t *count, dt_error *err)
     while ((entry = readdir(dir)) != NULL) {
         if (!isdigit((unsigned char)entry->d_name[0]))
             continue;
-        if (*count == capacity) {
-            capacity = capacity != 0 ? 2 * capacity : 256;
-            *out = dt_realloc(*out, capacity, sizeof(**out));
-        }
+        *out = dt_array_room(*out, *count + 1, &capacity, sizeof(**out));
         if (dt_process_read(&(*out)[*count], (pid_t)strtol(entry->d_name, NULL, 10)))
             ++*count;
     }

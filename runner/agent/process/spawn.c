@@ -18,11 +18,8 @@
 
 static void append(dt_environment *environment, char *item)
 {
-    if (environment->count + 2 > environment->capacity) {
-        environment->capacity = environment->capacity != 0 ? 2 * environment->capacity : 64;
-        environment->items =
-            dt_realloc(environment->items, environment->capacity, sizeof(environment->items[0]));
-    }
+    environment->items = dt_array_room(environment->items, environment->count + 2,
+                                       &environment->capacity, sizeof(environment->items[0]));
     DT_ASSERT(item != NULL);
     environment->items[environment->count++] = item;
     environment->items[environment->count] = NULL;

@@ -22,7 +22,8 @@
 
 typedef struct dt_environment {
     char **items; /* "NAME=value", ended by NULL, as for execve */
-    size_t count, capacity;
+    size_t count;
+    int64_t capacity;
 } dt_environment;
 
 void dt_environment_init(dt_environment *environment); /* copies this process's environment */

@@ -354,7 +354,8 @@ typedef struct event_file {
 struct dt_metrics_board {
     const char *folder;
     event_file *files;
-    size_t count, room;
+    size_t count;
+    int64_t room;
     bool started; /* files that are found from now on are new */
     double looked_seconds;
     char *piece; /* [PIECE_BYTES] */
@@ -369,10 +370,8 @@ static void note_file(dt_metrics_board *board, const char *path, int64_t bytes)
             return;
     if (board->count >= FILES_MOST)
         return;
-    if (board->count == board->room) {
-        board->room = board->room == 0 ? 16 : 2 * board->room;
-        board->files = dt_realloc(board->files, board->room, sizeof(board->files[0]));
-    }
+    board->files =
+        dt_array_room(board->files, board->count + 1, &board->room, sizeof(board->files[0]));
     board->files[board->count++] = (event_file){dt_strdup(path), board->started ? 0 : bytes, false};
 }
 

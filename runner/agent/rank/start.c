@@ -32,8 +32,8 @@ static void mark(dt_agent *agent, const char *cache, const char *path)
         dt_log_warn("%s", err.message); /* the file's age still protects it */
     if (made == NULL)
         return;
-    agent->cache_pins =
-        dt_realloc(agent->cache_pins, agent->cache_pin_count + 1, sizeof(agent->cache_pins[0]));
+    agent->cache_pins = dt_array_room(agent->cache_pins, agent->cache_pin_count + 1,
+                                      &agent->cache_pin_capacity, sizeof(agent->cache_pins[0]));
     agent->cache_pins[agent->cache_pin_count++] = made;
 }
 
