@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/interface.h"
+#include "base/names.h"
 #include "base/resources.h"
 #include "base/strbuf.h"
 #include "recipes/fields/fields.h"
@@ -248,13 +249,12 @@ static void set_devices(dt_environment *out, const dt_plan *plan, int64_t node, 
     dt_strbuf_init(&list);
     for (int64_t r = 0; r < plan->world_size; r++) {
         const dt_plan_rank *rank = &plan->ranks[r];
-        int64_t first;
+        int64_t first = dt_device_gpu(rank->device);
 
-        if (rank->node != node || strncmp(rank->device, "cuda:", 5) != 0)
+        if (rank->node != node || first < 0)
             continue;
-        first = strtoll(rank->device + 5, NULL, 10);
         if (rank->local_rank > 0 &&
-            first == strtoll(plan->ranks[r - rank->local_rank].device + 5, NULL, 10))
+            first == dt_device_gpu(plan->ranks[r - rank->local_rank].device))
             break; /* from here on ranks share the GPUs that are listed */
         for (int64_t i = 0; i < rank->replicas; i++)
             dt_strbuf_add_fmt(&list, "%s%s", list.length > 0 ? "," : "",

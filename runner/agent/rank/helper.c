@@ -1,5 +1,6 @@
 /* helper: runs another program and takes its answer; asks nvidia-smi for the GPUs' memory before the ranks
  * start and after they have ended. */
+#include "base/names.h"
 #include "runner/agent/agent_int.h"
 
 #include <signal.h>
@@ -181,7 +182,7 @@ out:
 static bool uses_devices(const dt_agent *agent)
 {
     for (int64_t i = 0; i < agent->rank_count; i++)
-        if (strncmp(agent->ranks[i].device, "cuda", 4) == 0)
+        if (dt_device_gpu(agent->ranks[i].device) >= 0)
             return true;
     return false;
 }
@@ -189,16 +190,12 @@ static bool uses_devices(const dt_agent *agent)
 /* Keeps only the GPUs that the ranks use: another run may use other GPUs at the same time. */
 static void keep_used(dt_agent *agent)
 {
-    static const char kind[] = "cuda:";
     bool used[DT_DEVICES_MAX] = {false};
 
     for (int64_t i = 0; i < agent->rank_count; i++) {
         const dt_agent_rank *rank = &agent->ranks[i];
-        long first;
+        int first = dt_device_gpu(rank->device);
 
-        if (strncmp(rank->device, kind, strlen(kind)) != 0)
-            continue;
-        first = strtol(rank->device + strlen(kind), NULL, 10);
         for (int64_t j = 0; j < rank->replicas && first >= 0 && first + j < DT_DEVICES_MAX; j++)
             used[first + j] = true;
     }
