@@ -297,8 +297,7 @@ json_t *dt_kernel_log_lines(int log, pid_t pid)
 
 void dt_kernel_death_words(dt_strbuf *out, int wait_status)
 {
-    int code = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 0;
-    int number = WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : 0;
+    int code = dt_exit_code(wait_status), number = code < 0 ? -code : 0;
     const char *name = sigabbrev_np(number), *words = sigdescr_np(number);
 
     if (number != 0) {
@@ -309,10 +308,11 @@ void dt_kernel_death_words(dt_strbuf *out, int wait_status)
         return;
     }
     dt_strbuf_add_fmt(out, "exited with code %d", code);
-    name = code > 128 ? sigabbrev_np(code - 128) : NULL;
+    number = -dt_exit_code_of_shell(code);
+    name = number > 0 ? sigabbrev_np(number) : NULL;
     if (name != NULL)
         dt_strbuf_add_fmt(out, " (a shell reports SIG%s this way)", name);
-    else if (code == 127 || code == 126)
+    else if (code == DT_EXIT_NO_PROGRAM || code == DT_EXIT_CANNOT_RUN)
         dt_strbuf_add_str(out, " (a shell reports this way that it cannot run a program)");
 }
 

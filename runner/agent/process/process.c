@@ -390,5 +390,5 @@ bool dt_agent_run_in_child(dt_child_fn *work, const char *folder)
     while (waitpid(child, &status, 0) < 0)
         if (errno != EINTR)
             return false;
-    return WIFEXITED(status);
+    return dt_exit_code(status) >= 0;
 }

@@ -137,7 +137,7 @@ static bool become_rank(const plumbing *pipes, const dt_spawn_place *place, pid_
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
         return false;
     if (getppid() != agent)
-        _exit(127); /* the agent died between fork and prctl */
+        _exit(DT_EXIT_NO_PROGRAM); /* the agent died between fork and prctl */
     umask(place->mask);
     /* The child moves itself to the cgroup before it can start anything; if that is refused it
      * runs outside, and is found by other means. */
@@ -183,7 +183,7 @@ static void report(const plumbing *pipes, char what, int problem, int index, boo
     at = put_number(line, at, exists);
     line[at++] = '\n';
     if (write(pipes->problem[1], line, at) < 0)
-        _exit(126);
+        _exit(DT_EXIT_CANNOT_RUN);
 }
 
 /* Returns the candidate to execute; -1: there is none. One that cannot be executed is taken if there is no other, for a better
@@ -268,7 +268,7 @@ dt_status dt_spawn_program_rank(dt_spawned *spawned, const dt_spawn_program *pro
         DT_THROW(err, DT_ERR_IO, "cannot start a process: %s", strerror(errno));
     if (spawned->pid == 0) {
         become_program(&pipes, program, place, agent);
-        _exit(127);
+        _exit(DT_EXIT_NO_PROGRAM);
     }
     spawned->channel = pipes.problem[0];
     spawned->out = pipes.out[0];
@@ -295,8 +295,8 @@ dt_status dt_spawn(dt_spawned *spawned, char *const *argv, char *const *environm
         become_engine(&pipes, argv, environment, place, agent);
         problem = errno;
         if (write(pipes.problem[1], &problem, sizeof(problem)) < 0)
-            _exit(126);
-        _exit(127);
+            _exit(DT_EXIT_CANNOT_RUN);
+        _exit(DT_EXIT_NO_PROGRAM);
     }
     close_one(&pipes.problem[1]);
     problem = dt_startup_wait_for_exec(pipes.problem[0]);

@@ -11,9 +11,9 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/process.h"
 #include "runner/agent/program/program_int.h"
 
-#define CODE_OF_SIGNAL  128  /* exit code of a shell minus the signal that ended its program */
 #define CODE_REFUSED    1    /* of a rank whose program cannot be executed */
 #define AT_ONCE_SECONDS 10.0 /* a resumed program that ends sooner may have done nothing */
 #define LONGEST_TICK_MS 60000.0
@@ -472,15 +472,14 @@ void dt_program_last_look(dt_program *program)
 {
     program->files.ended = true;
     /* one that a signal ended, as asked or not, may have been writing */
-    program->files.ended_well = WIFEXITED(program->status) && WEXITSTATUS(program->status) == 0;
+    program->files.ended_well = dt_exit_code(program->status) == 0;
 }
 
 /* Returns the status that the rank has. A program that was asked to end and did so has ended well. */
 static int status_of(const dt_program *p)
 {
     int asked = stop_signal(&p->plan->recipe);
-    bool as_asked = WIFSIGNALED(p->status) ? WTERMSIG(p->status) == asked
-                                           : WEXITSTATUS(p->status) == CODE_OF_SIGNAL + asked;
+    bool as_asked = dt_exit_code_of_shell(dt_exit_code(p->status)) == -asked;
 
     if (p->refused)
         return W_EXITCODE(CODE_REFUSED, 0);
@@ -491,11 +490,11 @@ static int status_of(const dt_program *p)
 static void report_error(dt_program *p, int status)
 {
     dt_error found = DT_ERROR_INIT;
+    int code = dt_exit_code(status);
     bool secondary;
     const char *text = dt_last_error_find(&secondary, &p->last_error, &p->arena);
 
-    if (text == NULL ||
-        (WIFSIGNALED(status) && WTERMSIG(status) != SIGABRT && !dt_last_error_is_fatal(text)))
+    if (text == NULL || (code < 0 && code != -SIGABRT && !dt_last_error_is_fatal(text)))
         return; /* a program that is killed does not say why */
     DT_FAIL(&found, secondary ? DT_ERR_PEER : DT_ERR_IO, "%s", text);
     send_failed(p, &found);

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/process.h"
 #include "runner/agent/agent_int.h"
 #include "runner/agent/process/describe.h"
 #include "runner/agent/rank/output.h"
@@ -310,7 +311,7 @@ static const char *reason_of(const dt_agent_rank *rank, bool good)
         return rank->agent->ending_reason;
     if (good)
         return "";
-    return WIFSIGNALED(rank->wait_status) ? "killed" : "failed";
+    return dt_exit_code(rank->wait_status) < 0 ? "killed" : "failed";
 }
 
 /* Returns why the kernel killed the rank, from its log; also from the cgroup's counter, which
@@ -321,12 +322,13 @@ static json_t *kernel_lines(dt_agent_rank *rank)
     json_t *lines;
     int64_t count;
     char text[128];
+    int code = dt_exit_code(rank->wait_status);
 
-    if (!WIFSIGNALED(rank->wait_status) || agent->ending != DT_ENDING_NO)
+    if (code >= 0 || agent->ending != DT_ENDING_NO)
         return json_array(); /* ended on its own, or killed by the agent */
     lines = dt_kernel_log_lines(rank->kernel_log, rank->pid);
     count = dt_cgroup_oom_kills(&agent->cgroup);
-    if (WTERMSIG(rank->wait_status) == SIGKILL && count > agent->oom_kills) {
+    if (code == -SIGKILL && count > agent->oom_kills) {
         snprintf(text, sizeof(text),
                  "the count oom_kill of the memory cgroup went from %lld to %lld (out of memory)",
                  (long long)agent->oom_kills, (long long)count);
@@ -350,8 +352,8 @@ static bool any_is_oom(const json_t *lines)
 /* Reports the death of a rank; returns whether it ended well. */
 static bool report_death(dt_agent_rank *rank)
 {
-    int status = rank->wait_status, number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-    bool good = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    int code = dt_exit_code(rank->wait_status), number = code < 0 ? -code : 0;
+    bool good = code == 0;
     json_t *event, *lines = kernel_lines(rank);
     const char *name = sigabbrev_np(number);
     char signal_name[32] = "";
@@ -361,15 +363,14 @@ static bool report_death(dt_agent_rank *rank)
     if (number != 0)
         snprintf(signal_name, sizeof(signal_name), name != NULL ? "SIG%s" : "signal %s",
                  name != NULL ? name : "unknown");
-    dt_kernel_death_words(&words, status);
+    dt_kernel_death_words(&words, rank->wait_status);
     if (any_is_oom(lines))
         dt_strbuf_add_str(&words, ": the node is out of memory");
     event = json_pack("{s:s, s:I, s:o, s:o, s:s, s:s, s:s, s:o, s:o}", "event", "exited", "rank",
-                      (json_int_t)rank->rank, "code",
-                      WIFEXITED(status) ? json_integer(WEXITSTATUS(status)) : json_null(), "signal",
-                      number != 0 ? json_integer(number) : json_null(), "signal_name", signal_name,
-                      "reason", reason_of(rank, good), "words", words.data, "kernel_lines", lines,
-                      "lines", dt_tail_to_json(&rank->tail));
+                      (json_int_t)rank->rank, "code", code >= 0 ? json_integer(code) : json_null(),
+                      "signal", number != 0 ? json_integer(number) : json_null(), "signal_name",
+                      signal_name, "reason", reason_of(rank, good), "words", words.data,
+                      "kernel_lines", lines, "lines", dt_tail_to_json(&rank->tail));
     dt_strbuf_release(&words);
     if (rank->before != NULL)
         json_object_set(event, "before", rank->before);
@@ -402,8 +403,8 @@ static dt_agent_rank *rank_by_pid(dt_agent *agent, pid_t pid)
 static int by_cause(const void *a, const void *b)
 {
     const dt_agent_rank *const *left = a, *const *right = b;
-    int left_key = WIFSIGNALED((*left)->wait_status) ? 0 : (*left)->failed_first ? 1 : 2;
-    int right_key = WIFSIGNALED((*right)->wait_status) ? 0 : (*right)->failed_first ? 1 : 2;
+    int left_key = dt_exit_code((*left)->wait_status) < 0 ? 0 : (*left)->failed_first ? 1 : 2;
+    int right_key = dt_exit_code((*right)->wait_status) < 0 ? 0 : (*right)->failed_first ? 1 : 2;
 
     return left_key - right_key;
 }
