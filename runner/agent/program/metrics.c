@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/metric_kinds.h"
 #include "runner/agent/program/program_int.h"
 
 #define LINE_MOST        ((size_t)64 << 10)
@@ -131,7 +132,7 @@ static void metrics_add(dt_output_metrics *metrics, json_t *values, const char *
     if (!is_name(name) || !take_point(metrics, name, step))
         return;
     json_object_set_new(values, name, isfinite(value) ? json_real(value) : json_null());
-    if (strcmp(name, "loss") == 0)
+    if (strcmp(name, dt_metric_name(DT_METRIC_LOSS)) == 0)
         metrics->loss = value;
 }
 
@@ -150,19 +151,21 @@ void dt_metrics_add_foreign(dt_output_metrics *metrics, json_t *values, const ch
                             int64_t step, double value)
 {
     static const struct {
-        const char *name, *ours;
-    } same[] = {{"train_loss", "loss"},      {"train/loss", "loss"},
-                {"Loss/train", "loss"},      {"eval_loss", "valid_loss"},
-                {"eval/loss", "valid_loss"}, {"val_loss", "valid_loss"},
-                {"val/loss", "valid_loss"},  {"Loss/val", "valid_loss"}};
+        const char *name;
+        dt_metric_id ours;
+    } same[] = {{"train_loss", DT_METRIC_LOSS},      {"train/loss", DT_METRIC_LOSS},
+                {"Loss/train", DT_METRIC_LOSS},      {"eval_loss", DT_METRIC_VALID_LOSS},
+                {"eval/loss", DT_METRIC_VALID_LOSS}, {"val_loss", DT_METRIC_VALID_LOSS},
+                {"val/loss", DT_METRIC_VALID_LOSS},  {"Loss/val", DT_METRIC_VALID_LOSS}};
 
     metrics_add(metrics, values, name, step, value);
     for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++) {
-        const json_t *last = json_object_get(metrics->steps, same[i].ours);
+        const char *ours = dt_metric_name(same[i].ours);
+        const json_t *last = json_object_get(metrics->steps, ours);
 
         /* not if the program has this name too */
         if (strcmp(name, same[i].name) == 0 && (last == NULL || json_integer_value(last) < step))
-            metrics_add(metrics, values, same[i].ours, step, value);
+            metrics_add(metrics, values, ours, step, value);
     }
 }
 
@@ -525,7 +528,7 @@ static void metrics_take_waiting(dt_output_metrics *metrics, int64_t step)
     json_array_foreach(waiting, i, object) {
         int64_t own = step >= 0 ? step : ++metrics->counted;
 
-        if (json_object_get(object, "loss") != NULL)
+        if (json_object_get(object, dt_metric_name(DT_METRIC_LOSS)) != NULL)
             metrics->bar.fixed = metrics->bar.total > 0;
         own = own > metrics->step ? own : metrics->step; /* an evaluation after the last step */
         if (metrics_may_send(metrics))
