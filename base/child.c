@@ -168,7 +168,7 @@ static void become(const beginning *all)
         setsid();
     enter(all->slot, getpid());
     if (spec->follows && (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != all->parent))
-        _exit(127);
+        _exit(DT_EXIT_NO_PROGRAM);
     nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (nothing >= 0 && place(spec->in, STDIN_FILENO, nothing) &&
         place(spec->out, STDOUT_FILENO, nothing) && place(spec->errors, STDERR_FILENO, nothing) &&
@@ -180,7 +180,7 @@ static void become(const beginning *all)
     why = errno;
     while (write(all->failed, &why, sizeof(why)) < 0 && errno == EINTR)
         ;
-    _exit(127);
+    _exit(DT_EXIT_NO_PROGRAM);
 }
 
 /* Forks with all signals blocked: a handler of this process must not run in the child. */
@@ -254,7 +254,7 @@ bool dt_child_has_ended(dt_child *child, int *code)
         return false;
     free_slot(child);
     child->pid = 0;
-    *code = got < 0 ? 255 : WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+    *code = got < 0 ? 255 : dt_exit_code(status);
     return true;
 }
 
@@ -437,7 +437,7 @@ dt_status dt_child_run(int *exit_code, const dt_child_call *call, dt_error *err)
         !dt_child_wait(&all.child, &all.code, all.deadline - dt_clock_monotonic_seconds()))
         DT_THROW(err, DT_ERR_TIMEOUT, "'%s' did not end within %.0f s", call->argv[0],
                  call->seconds);
-    *exit_code = all.code >= 0 ? all.code : 128 - all.code;
+    *exit_code = dt_exit_code_for_shell(all.code);
 out:
     close_end(&all.out); /* ends a program that still writes */
     close_end(&all.errors);
