@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/metric_kinds.h"
 #include "recipes/fields/fields.h"
 #include "recipes/fields/values.h"
 #include "recipes/plan/plan.h"
@@ -172,10 +173,10 @@ static dt_status read_steps(dt_session *session, dt_error *err)
     dt_metric *points;
     dt_status st;
 
-    DT_TRY(dt_store_metric_list(session->store, &points, &count, session->run, "loss",
-                                step - WATCH_STEPS > session->start_step ? step - WATCH_STEPS
-                                                                         : session->start_step,
-                                0, &session->arena, err));
+    DT_TRY(dt_store_metric_list(
+        session->store, &points, &count, session->run, dt_metric_name(DT_METRIC_LOSS),
+        step - WATCH_STEPS > session->start_step ? step - WATCH_STEPS : session->start_step, 0,
+        &session->arena, err));
     for (int64_t i = 0; i < count; i++)
         if (points[i].attempt == session->attempt)
             (void)dt_silence_step(&session->watch.silence, points[i].step, points[i].time_ms);

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/names.h"
 #include "recipes/fields/fields.h"
 #include "runner/channel/protocol.h"
 #include "runner/supervisor/folder/attempt_record.h"
@@ -115,8 +116,10 @@ static dt_status list_ranks(dt_plan *plan, dt_session *session, dt_error *err)
     plan->ranks =
         dt_arena_alloc_array(&session->arena, (size_t)plan->world_size, sizeof(plan->ranks[0]));
     for (int64_t i = 0; i < plan->world_size; i++)
-        plan->ranks[i] = (dt_plan_rank){
-            .node = i < plan->node_count ? i : 0, .device = "cpu", .replicas = 1, .threads = 1};
+        plan->ranks[i] = (dt_plan_rank){.node = i < plan->node_count ? i : 0,
+                                        .device = DT_DEVICE_CPU,
+                                        .replicas = 1,
+                                        .threads = 1};
     for (int64_t i = 0; i < count; i++)
         if (rows[i].node < plan->node_count && rows[i].rank < plan->world_size) {
             plan->ranks[rows[i].rank].node = rows[i].node;

@@ -13,6 +13,8 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/metric_kinds.h"
+#include "base/names.h"
 #include "runner/supervisor/policy/watchdog.h"
 #include "runner/supervisor/session/session_int.h"
 #include "runner/times.h"
@@ -425,7 +427,8 @@ void dt_watch_event(dt_session *session, const dt_message *message)
         advanced = dt_silence_enter(&session->watch.silence, dt_message_string(message, "phase"),
                                     message->time_ms);
     else if (message->kind == DT_MESSAGE_METRICS &&
-             json_object_get(json_object_get(message->json, "values"), "loss") != NULL)
+             json_object_get(json_object_get(message->json, "values"),
+                             dt_metric_name(DT_METRIC_LOSS)) != NULL)
         advanced = dt_silence_step(&session->watch.silence, dt_message_int(message, "step", 0),
                                    message->time_ms);
     else if (message->kind == DT_MESSAGE_PART)
@@ -444,5 +447,5 @@ void dt_watch_open(dt_session *session)
     dt_watchdog_init(&session->watch.watchdog, ranks, session->world_size,
                      session->settings.hang_seconds);
     for (int64_t i = 0; i < session->world_size; i++)
-        ranks[i].device = strcmp(dt_session_rank(session, i)->row.device, "cpu") != 0;
+        ranks[i].device = strcmp(dt_session_rank(session, i)->row.device, DT_DEVICE_CPU) != 0;
 }
