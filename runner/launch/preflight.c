@@ -312,7 +312,8 @@ dt_status dt_preflight_check(dt_preflight *out, const dt_recipe *recipe,
                                out->available_bytes, "localhost", err));
     DT_TRY(check_webhook(recipe, err));
     DT_TRY(dt_program_agent(&program, arena, err));
-    DT_TRY(dt_program_engine(&program, arena, err));
+    if (recipe->task != DT_TASK_COMMAND)
+        DT_TRY(dt_program_engine(&program, arena, err));
     for (int64_t node = 0; node < out->plan.node_count; node++)
         if (!dt_node_is_here(out->plan.node_names[node]))
             DT_TRY(dt_dir_program(&program, "dtrun-reach", "DTRUN_REACH", arena, err));

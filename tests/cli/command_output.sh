@@ -68,6 +68,12 @@ says "PROGRAM... is missing"
 expect 2 run --processes many -- true
 says "expected 'gpu', 'node' or a number"
 
+# A command needs no engine, here either.
+DTRUN_ENGINE=$work/none expect 0 run --wait --json -- sh -c 'ps -o args= -p $PPID'
+json "o['state'] == 'finished'"
+expect 0 logs last
+says " serve "
+
 # The GPUs that the plan assigns to a node, with the names of the node. The agent starts programs whether or not they
 # use them, as its children, and writes `ready` and `finished` for them.
 recipe gpus "command: sh -c 'echo gpus=\$CUDA_VISIBLE_DEVICES threads=\$OMP_NUM_THREADS nproc={nproc}'" 'processes: node'

@@ -57,11 +57,12 @@ received() { on "$1" cat /proc/net/dev | awk -F'[: ]+' '/:/ && !/ lo:/ {sum += $
 size_there() { ssh "$1" "find / -xdev -path '*/.cache/dtrun/*' -type f -printf '%s\n'" | awk '{sum += $1} END {print sum + 0}'; }
 most=$(($(stat -c %s "$DTRUN_BIN/dtrun-agent") + 1500000)) # the engine has 11 MB, its libraries 50 MB
 before=$(received host1)
-launched 0 "" met
+DTRUN_ENGINE=$net/none launched 0 "" met
 sent=$(($(received host1) - before))
 [ "$sent" -lt "$most" ] || fail "host1 received $sent bytes"
 [ "$(size_there host1)" -lt "$most" ] || fail "$(size_there host1) bytes are in the cache of host1"
 is "what is called like the engine on host1" "$(ssh host1 'find ~ -name "*engine*" -o -name bundles')" ""
+wants 0 "not needed" "$dtrun" doctor "$net/launch/meet.yaml"
 echo "a command sends $sent bytes to a host, of which the agent has $(stat -c %s "$DTRUN_BIN/dtrun-agent")"
 is "what rank 0 got" "$(value met "o['loss']")" "6.0"
 "$dtrun" logs met >"$net/out"
