@@ -112,6 +112,24 @@ expect 0 metrics last --name loss --format csv
 [ "$(tail -n +2 "$work/out" | cut -d, -f2,4 | tr '\n' ' ')" = "1,1.0 " ] || [ "$(tail -n +2 "$work/out" | cut -d, -f2,4)" = "1,1" ] ||
     fail "not the metrics of the new file"
 
+# A folder whose name has characters of patterns: those of the recipe's paths alone count.
+odd="$work/odd [1] *x"
+mkdir "$odd"
+cat >"$odd/odd.yaml" <<'END'
+command: 'mkdir -p out; for i in 1 2; do echo "{\"step\": $i, \"loss\": 0.$i}" >>out/m.jsonl; echo x >out/c-$i; sleep 0.6; done'
+shell: true
+metrics: {file: "out/?.jsonl"}
+checkpoints: {path: "out/c-{step}", settle: 0.2}
+END
+for path in 'out/?.jsonl' out/m.jsonl; do
+    rm -rf "${odd:?}/out"
+    expect 0 launch --wait "$odd/odd.yaml" --set metrics.file="$path"
+    expect 0 metrics last --name loss --format csv
+    [ "$(tail -n +2 "$work/out" | cut -d, -f2,4 | tr '\n' ' ')" = "1,0.1 2,0.2 " ] || fail "$path: not the metrics of the file"
+    expect 0 checkpoints last --json
+    json "[(c['step'], c['path']) for c in o['checkpoints']] == [(2, '$odd/out/c-2'), (1, '$odd/out/c-1')]"
+done
+
 # The error of a failed program is the one that counts.
 printf '%s\n' "raise ValueError('as asked')" >"$work/raise.py"
 recipe broken 'command: python3 raise.py'
