@@ -102,7 +102,7 @@ typedef struct dt_notifier dt_notifier;
 dt_status dt_notifier_open(dt_notifier **out, dt_error *err);
 /* Queues a message. Takes `message`; copies the URL, which may hold references. Does nothing if
  * the URL is "". */
-void dt_notifier_tell(dt_notifier *notifier, const char *url, json_t *message);
+void dt_notifier_send(dt_notifier *notifier, const char *url, json_t *message);
 /* Waits until all messages are delivered, at most `seconds`. Accepts NULL. */
 void dt_notifier_close(dt_notifier *notifier, double seconds);
 

@@ -62,29 +62,30 @@ static bool left_nothing(const dt_store_event *event)
     return nothing;
 }
 
-static bool has_released(const known *all, int64_t attempt, int64_t node)
+static bool has_released(const known *history, int64_t attempt, int64_t node)
 {
     bool released = false;
 
-    for (int64_t i = 0; i < all->event_count; i++)
-        released = released ||
-                   (all->events[i].attempt == attempt && all->events[i].node == node &&
-                    strcmp(all->events[i].kind, "released") == 0 && left_nothing(&all->events[i]));
+    for (int64_t i = 0; i < history->event_count; i++)
+        released =
+            released ||
+            (history->events[i].attempt == attempt && history->events[i].node == node &&
+             strcmp(history->events[i].kind, "released") == 0 && left_nothing(&history->events[i]));
     return released;
 }
 
 /* True if the checkpoint is on this machine: its row exists, and its directory too (a row
  * outlives its directory). */
-static bool is_here(const known *all, int64_t attempt, int64_t step)
+static bool is_here(const known *history, int64_t attempt, int64_t step)
 {
     bool found = false;
     dt_strbuf marker;
 
     dt_strbuf_init(&marker);
-    for (int64_t i = 0; i < all->row_count && !found; i++) {
+    for (int64_t i = 0; i < history->row_count && !found; i++) {
         dt_strbuf_reset(&marker);
-        dt_strbuf_add_fmt(&marker, "%s/" DT_CHECKPOINT_MARKER, all->rows[i].path);
-        found = all->rows[i].attempt == attempt && all->rows[i].step == step &&
+        dt_strbuf_add_fmt(&marker, "%s/" DT_CHECKPOINT_MARKER, history->rows[i].path);
+        found = history->rows[i].attempt == attempt && history->rows[i].step == step &&
                 dt_file_exists(marker.data);
     }
     dt_strbuf_release(&marker);
@@ -93,11 +94,11 @@ static bool is_here(const known *all, int64_t attempt, int64_t step)
 
 /* Adds the names, as used on the nodes, of checkpoints that are on this machine. A name is
  * removed again if a later attempt saved a checkpoint under it that was not fetched. */
-static void name_saved(json_t *names, const known *all)
+static void name_saved(json_t *names, const known *history)
 {
     for (int pass = 0; pass < 2; pass++)
-        for (int64_t i = 0; i < all->event_count; i++) {
-            const dt_store_event *event = &all->events[i];
+        for (int64_t i = 0; i < history->event_count; i++) {
+            const dt_store_event *event = &history->events[i];
             const char *name;
             json_t *json;
 
@@ -106,7 +107,7 @@ static void name_saved(json_t *names, const known *all)
                 continue;
             name = json_string_value(json_object_get(json, "directory"));
             if (name != NULL) {
-                bool home = is_here(all, event->attempt,
+                bool home = is_here(history, event->attempt,
                                     (int64_t)json_integer_value(json_object_get(json, "step")));
 
                 if (pass == 0 && home)
@@ -161,7 +162,8 @@ static dt_status add_folder(dt_cleanup *cleanup, int64_t attempt, int64_t node, 
     return DT_OK;
 }
 
-static dt_status add_attempt(dt_cleanup *cleanup, const known *all, int64_t attempt, dt_error *err)
+static dt_status add_attempt(dt_cleanup *cleanup, const known *history, int64_t attempt,
+                             dt_error *err)
 {
     dt_status st = DT_OK;
     int64_t count;
@@ -173,7 +175,7 @@ static dt_status add_attempt(dt_cleanup *cleanup, const known *all, int64_t atte
                                      sizeof(*cleanup->folders));
     for (int64_t i = 0; i < count; i++)
         if (!cleanup->calls.is_lost(cleanup->context, rows[i].name) &&
-            has_released(all, attempt, rows[i].node))
+            has_released(history, attempt, rows[i].node))
             DT_TRY(add_folder(cleanup, attempt, rows[i].node, err));
 out:
     return st;
@@ -185,17 +187,17 @@ static dt_status cleanup_list_folders(dt_cleanup *cleanup, dt_error *err)
     dt_status st = DT_OK;
     const char *name;
     json_t *unused;
-    known all;
+    known history;
 
-    DT_TRY(dt_store_event_list(cleanup->setup.store, &all.events, &all.event_count,
+    DT_TRY(dt_store_event_list(cleanup->setup.store, &history.events, &history.event_count,
                                cleanup->setup.run, 0, 0, &cleanup->arena, err));
-    DT_TRY(dt_store_checkpoint_list(cleanup->setup.store, &all.rows, &all.row_count,
+    DT_TRY(dt_store_checkpoint_list(cleanup->setup.store, &history.rows, &history.row_count,
                                     cleanup->setup.run, &cleanup->arena, err));
     for (int64_t attempt = 1; attempt <= cleanup->setup.attempt; attempt++) {
         name_sent(names, cleanup->setup.folder, attempt);
-        DT_TRY(add_attempt(cleanup, &all, attempt, err));
+        DT_TRY(add_attempt(cleanup, &history, attempt, err));
     }
-    name_saved(names, &all);
+    name_saved(names, &history);
     json_object_foreach(names, name, unused)
         dt_strbuf_add_fmt(&cleanup->home, "%s\n", name);
 out:
@@ -229,12 +231,12 @@ static void note_done(const dt_cleanup_folder *one)
  * checkpoints, which belong to the whole run. */
 static bool is_last_there(const dt_cleanup_folder *one)
 {
-    const dt_cleanup_folder *end = one->cleanup->folders + one->cleanup->count, *at = one + 1;
+    const dt_cleanup_folder *end = one->cleanup->folders + one->cleanup->count, *earlier = one + 1;
 
-    while (at < end && (strcmp(at->place.node, one->place.node) != 0 ||
-                        strcmp(at->place.checkpoints, one->place.checkpoints) != 0))
-        at++;
-    return at == end;
+    while (earlier < end && (strcmp(earlier->place.node, one->place.node) != 0 ||
+                             strcmp(earlier->place.checkpoints, one->place.checkpoints) != 0))
+        earlier++;
+    return earlier == end;
 }
 
 /* Removes one folder. agent: of the newest attempt; older agents may lack a feature or be gone.
@@ -259,11 +261,11 @@ static bool forget(dt_cleanup_folder *one, const char *agent)
 
 static bool is_first(const dt_cleanup_folder *one)
 {
-    const dt_cleanup_folder *at = one->cleanup->folders;
+    const dt_cleanup_folder *earlier = one->cleanup->folders;
 
-    while (at < one && strcmp(at->place.node, one->place.node) != 0)
-        at++;
-    return at == one;
+    while (earlier < one && strcmp(earlier->place.node, one->place.node) != 0)
+        earlier++;
+    return earlier == one;
 }
 
 static void forget_node(uv_work_t *work)
@@ -287,7 +289,7 @@ static void forget_node(uv_work_t *work)
     }
 }
 
-static void tell(dt_cleanup *cleanup)
+static void report_leftovers(dt_cleanup *cleanup)
 {
     for (int64_t i = 0; i < cleanup->count; i++) {
         const dt_cleanup_folder *one = &cleanup->folders[i];
@@ -314,7 +316,7 @@ static void on_forgotten(uv_work_t *work, int status)
     cleanup->running--;
     if (cleanup->running > 0 || cleanup->calls.is_over(cleanup->context))
         return;
-    tell(cleanup);
+    report_leftovers(cleanup);
     cleanup->calls.settled(cleanup->context);
 }
 

@@ -82,9 +82,9 @@ dt_status dt_reaper_open(dt_reaper **out, const dt_reaper_setup *setup,
 void dt_reaper_begin(dt_reaper *reaper); /* starts the tries */
 /* Makes a last try on each node, and returns whether all are finished. Call when the run ends. */
 bool dt_reaper_is_done(dt_reaper *reaper);
-/* Calls `tell` with a line for each node that could not be asked. */
-void dt_reaper_tell(const dt_reaper *reaper, void (*tell)(void *context, const char *text),
-                    void *context);
+/* Calls `report` with a line for each node that could not be asked. */
+void dt_reaper_list_unreached(const dt_reaper *reaper, void (*report)(void *context, const char *text),
+                              void *context);
 void dt_reaper_close(dt_reaper *reaper); /* kills running processes; accepts NULL */
 void dt_reaper_free(dt_reaper *reaper);  /* accepts NULL */
 

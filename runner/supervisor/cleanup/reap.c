@@ -173,8 +173,8 @@ bool dt_reaper_is_done(dt_reaper *reaper)
     return true; /* every node was tried */
 }
 
-void dt_reaper_tell(const dt_reaper *reaper, void (*tell)(void *context, const char *text),
-                    void *context)
+void dt_reaper_list_unreached(const dt_reaper *reaper, void (*report)(void *context, const char *text),
+                              void *context)
 {
     dt_strbuf text;
 
@@ -185,7 +185,7 @@ void dt_reaper_tell(const dt_reaper *reaper, void (*tell)(void *context, const c
         dt_strbuf_reset(&text);
         dt_strbuf_add_fmt(&text, "node %s, lost in attempt %lld, cannot be asked about its ranks",
                           reaper->nodes[i].row.name, (long long)reaper->nodes[i].attempt);
-        tell(context, text.data);
+        report(context, text.data);
     }
     dt_strbuf_release(&text);
 }
@@ -195,7 +195,7 @@ void dt_reaper_close(dt_reaper *reaper)
     if (reaper == NULL)
         return;
     for (int64_t i = 0; i < reaper->count; i++) {
-        dt_node_process_let_go(reaper->nodes[i].process);
+        dt_node_process_abandon(reaper->nodes[i].process);
         reaper->nodes[i].process = NULL;
     }
     uv_close((uv_handle_t *)&reaper->timer, NULL);

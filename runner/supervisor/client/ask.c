@@ -22,18 +22,18 @@
 /* Reports a supervisor that starts successfully each time but ends before it can be reached. */
 static dt_status start_failed(const char *run, const char *folder, dt_error *err)
 {
-    dt_strbuf log, words;
+    dt_strbuf log, last_lines;
     dt_status st;
 
     dt_strbuf_init(&log);
-    dt_strbuf_init(&words);
+    dt_strbuf_init(&last_lines);
     dt_strbuf_add_fmt(&log, "%s/supervisor.log", folder);
-    dt_detach_last_words(&words, log.data, 0);
+    dt_detach_last_words(&last_lines, log.data, 0);
     st = DT_FAIL(err, DT_ERR_IO,
                  "the supervisor of run '%s' ends right after its start: %s (see '%s')", run,
-                 words.length > 0 ? words.data : "it wrote no message", log.data);
+                 last_lines.length > 0 ? last_lines.data : "it wrote no message", log.data);
     dt_strbuf_release(&log);
-    dt_strbuf_release(&words);
+    dt_strbuf_release(&last_lines);
     return st;
 }
 

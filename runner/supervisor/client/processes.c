@@ -33,16 +33,16 @@ typedef struct wanted {
     bool paused_only;
 } wanted;
 
-static bool carries_mark(const void *context, char state, const char *words, size_t length)
+static bool carries_mark(const void *context, char state, const char *environment, size_t length)
 {
-    const wanted *of = context;
+    const wanted *search = context;
     size_t step;
 
-    if (of->paused_only && !dt_proc_is_paused(state))
+    if (search->paused_only && !dt_proc_is_paused(state))
         return false;
     for (size_t at = 0; at < length; at += step) {
-        step = strnlen(words + at, length - at) + 1;
-        if (strcmp(words + at, of->mark) == 0)
+        step = strnlen(environment + at, length - at) + 1;
+        if (strcmp(environment + at, search->mark) == 0)
             return true;
     }
     return false;
@@ -91,24 +91,24 @@ static int64_t helpers_find_paused(const char *run)
 /* --- lock_holder: the process that holds supervisor.lock. A supervisor may be killed at any moment: the
  * next one continues from the store and the agents' journals. */
 
-#define KILLED_SECONDS 5.0
-#define TRY_SECONDS    0.005
-#define LINE_BYTES     256
-#define WORDS_BYTES    ((size_t)4096)
+#define KILLED_SECONDS     5.0
+#define TRY_SECONDS        0.005
+#define LINE_BYTES         256
+#define COMMAND_LINE_BYTES ((size_t)4096)
 
 static bool supervises(pid_t pid, const char *run)
 {
-    dt_strbuf words, want;
+    dt_strbuf command_line, want;
     char path[32];
     bool found = false;
 
-    dt_strbuf_init(&words);
+    dt_strbuf_init(&command_line);
     dt_strbuf_init(&want);
     snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
     dt_strbuf_add_fmt(&want, "%csupervise%c%s", 0, 0, run);
-    if (dt_file_read(&words, path, WORDS_BYTES, NULL) == DT_OK)
-        found = memmem(words.data, words.length, want.data, want.length + 1) != NULL;
-    dt_strbuf_release(&words);
+    if (dt_file_read(&command_line, path, COMMAND_LINE_BYTES, NULL) == DT_OK)
+        found = memmem(command_line.data, command_line.length, want.data, want.length + 1) != NULL;
+    dt_strbuf_release(&command_line);
     dt_strbuf_release(&want);
     return found;
 }

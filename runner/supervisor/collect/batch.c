@@ -71,7 +71,7 @@ struct dt_ack {
     bool released;
 };
 
-static void promise_ack(dt_collector *collector, int64_t node, int64_t batch)
+static void acknowledge_when_synced(dt_collector *collector, int64_t node, int64_t batch)
 {
     const dt_collected_node *from = &collector->nodes[node];
     dt_ack *ack = dt_calloc(1, sizeof(*ack));
@@ -262,7 +262,7 @@ static void note_submitted(dt_collector *collector, int64_t batch)
         const dt_collected_node *node = &collector->nodes[i];
 
         if (node->changed)
-            promise_ack(collector, i, batch);
+            acknowledge_when_synced(collector, i, batch);
         if (node->changed && node->released)
             dt_store_writer_request_sync(writer);
     }

@@ -23,8 +23,9 @@ typedef struct fetch {
 
     uv_work_t work; /* fields below are used by the thread */
     char name[NAME_SIZE], digest[NAME_SIZE];
-    int64_t quiet_ms; /* of a command: parts on other nodes must not have changed for this long */
-    bool ending;      /* no rank runs any more */
+    int64_t
+        quiet_ms; /* files of a command's checkpoint on other nodes must not have changed for this long */
+    bool ending; /* no rank runs any more */
     char kept_as[DT_CHECKPOINT_NAME_SIZE];
     const dt_checkpoint_fetcher_setup *setup;
     dt_node_layout *places;
@@ -97,7 +98,7 @@ static void drop_first(dt_checkpoint_fetcher *fetcher)
 }
 
 /* True if the checkpoint should be dropped: another try would fail, or is not worth it. */
-static bool is_to_let_go(const dt_checkpoint_fetcher *fetcher, const fetch *one)
+static bool is_to_be_dropped(const dt_checkpoint_fetcher *fetcher, const fetch *one)
 {
     bool lasting = one->st != DT_ERR_PEER && one->st != DT_ERR_TIMEOUT && one->st != DT_ERR_IO;
     int most = fetcher->calls.is_ending(fetcher->context) ? TRIES_ENDING : TRIES;
@@ -112,24 +113,24 @@ static void on_again(uv_timer_t *timer)
     start_next(timer->data);
 }
 
-static void tell_here(dt_checkpoint_fetcher *fetcher, fetch *one)
+static void report_fetched(dt_checkpoint_fetcher *fetcher, fetch *one)
 {
     if (dt_message_is_program_checkpoint(&one->message)) {
         dt_log_info("checkpoint '%s' was brought here",
                     dt_message_string(&one->message, "directory"));
-        fetcher->calls.saved_here(fetcher->context, &one->message);
+        fetcher->calls.fetched_saved(fetcher->context, &one->message);
         return;
     }
     dt_log_info("checkpoint '%s' was fetched", one->name);
     json_object_set_new(one->message.json, "directory", json_string(one->kept_as));
-    fetcher->calls.here(fetcher->context, &one->message);
+    fetcher->calls.fetched(fetcher->context, &one->message);
 }
 
-static void tell_let_go(dt_checkpoint_fetcher *fetcher, fetch *one)
+static void report_failed_fetch(dt_checkpoint_fetcher *fetcher, fetch *one)
 {
     dt_log_error("checkpoint '%s' is not fetched: %s",
                  dt_message_string(&one->message, "directory"), one->err.message);
-    fetcher->calls.let_go(fetcher->context, &one->message, one->err.message);
+    fetcher->calls.dropped(fetcher->context, &one->message, one->err.message);
 }
 
 static void on_brought(uv_work_t *work, int status)
@@ -141,9 +142,9 @@ static void on_brought(uv_work_t *work, int status)
     if (fetcher->calls.is_over(fetcher->context))
         return;
     if (status == 0 && one->st == DT_OK) {
-        tell_here(fetcher, one);
-    } else if (is_to_let_go(fetcher, one)) {
-        tell_let_go(fetcher, one);
+        report_fetched(fetcher, one);
+    } else if (is_to_be_dropped(fetcher, one)) {
+        report_failed_fetch(fetcher, one);
     } else {
         dt_log_warn("checkpoint '%s' is not fetched yet: %s",
                     dt_message_string(&one->message, "directory"), one->err.message);

@@ -39,10 +39,10 @@ typedef struct dt_checkpoint_fetcher_calls {
     bool (*is_over)(void *context);   /* the session is ending: the next one starts over */
     bool (*is_ending)(void *context); /* no rank is training any more: make fewer tries */
     /* The checkpoint is complete here; `message` has its final name. */
-    void (*here)(void *context, const dt_message *message);
-    /* The same of a command's program. */
-    void (*saved_here)(void *context, const dt_message *message);
-    void (*let_go)(void *context, const dt_message *message, const char *why);
+    void (*fetched)(void *context, const dt_message *message);
+    /* The same for a checkpoint of a command's program. */
+    void (*fetched_saved)(void *context, const dt_message *message);
+    void (*dropped)(void *context, const dt_message *message, const char *why);
     void (*settled)(void *context); /* one checkpoint less is waiting */
 } dt_checkpoint_fetcher_calls;
 

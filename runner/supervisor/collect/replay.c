@@ -117,7 +117,7 @@ out:
 /* --- an attempt's journals, into rows */
 
 typedef struct replaying {
-    const dt_replay *what;
+    const dt_replay *request;
     bool compare, whole;
     int64_t world_size, missing;
     const char *checkpoints;
@@ -127,23 +127,24 @@ typedef struct replaying {
     dt_arena arena;
 } replaying;
 
-static const char *path_of(replaying *all, int64_t node)
+static const char *path_of(replaying *replay, int64_t node)
 {
-    return dt_arena_printf(&all->arena, "%s/attempt-%lld/node-%lld/journal.jsonl",
-                           all->what->folder, (long long)all->what->attempt, (long long)node);
+    return dt_arena_printf(&replay->arena, "%s/attempt-%lld/node-%lld/journal.jsonl",
+                           replay->request->folder, (long long)replay->request->attempt,
+                           (long long)node);
 }
 
 /* --- lines */
 
-typedef dt_status (*take_fn)(replaying *all, int64_t node, const dt_message *message,
+typedef dt_status (*take_fn)(replaying *replay, int64_t node, const dt_message *message,
                              dt_error *err);
 
 /* Calls `take` for each event of the journal that can be parsed. */
-static dt_status read_lines(bool *there, replaying *all, int64_t node, int64_t world_size,
+static dt_status read_lines(bool *there, replaying *replay, int64_t node, int64_t world_size,
                             take_fn take, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
-    const char *path = path_of(all, node), *line;
+    const char *path = path_of(replay, node), *line;
     dt_journal_file file = {.fd = -1};
     dt_message message;
     size_t length;
@@ -162,7 +163,7 @@ static dt_status read_lines(bool *there, replaying *all, int64_t node, int64_t w
             break;
         if (dt_message_parse(&message, line, length, world_size, NULL) != DT_OK)
             continue;
-        st = message.numbered ? take(all, node, &message, err) : DT_OK;
+        st = message.numbered ? take(replay, node, &message, err) : DT_OK;
         dt_message_release(&message);
         if (st != DT_OK)
             goto out;
@@ -172,28 +173,31 @@ out:
     return st == DT_ERR_NOT_FOUND && !*there ? DT_OK : st;
 }
 
-static dt_status take_rank(replaying *all, int64_t node, const dt_message *message, dt_error *err)
+static dt_status take_rank(replaying *replay, int64_t node, const dt_message *message,
+                           dt_error *err)
 {
-    all->world_size = message->rank >= all->world_size ? message->rank + 1 : all->world_size;
+    replay->world_size =
+        message->rank >= replay->world_size ? message->rank + 1 : replay->world_size;
     return DT_OK;
 }
 
 /* Finds the number of ranks from the plan, or else from the journals. */
-static dt_status find_ranks(replaying *all, dt_error *err)
+static dt_status find_ranks(replaying *replay, dt_error *err)
 {
-    const char *path = dt_arena_printf(&all->arena, "%s/attempt-%lld/plan.json", all->what->folder,
-                                       (long long)all->what->attempt);
+    const char *path =
+        dt_arena_printf(&replay->arena, "%s/attempt-%lld/plan.json", replay->request->folder,
+                        (long long)replay->request->attempt);
     dt_status st = DT_OK;
     bool there;
 
-    if (dt_plan_read(&all->plan, path, &all->arena, NULL) == DT_OK) {
-        all->world_size = all->plan.world_size;
+    if (dt_plan_read(&replay->plan, path, &replay->arena, NULL) == DT_OK) {
+        replay->world_size = replay->plan.world_size;
         goto out;
     }
-    all->plan = (dt_plan){0};
-    all->world_size = 1;
-    for (int64_t i = 0; i < all->what->node_count; i++)
-        DT_TRY(read_lines(&there, all, i, DT_PROTOCOL_MAX_RANKS, take_rank, err));
+    replay->plan = (dt_plan){0};
+    replay->world_size = 1;
+    for (int64_t i = 0; i < replay->request->node_count; i++)
+        DT_TRY(read_lines(&there, replay, i, DT_PROTOCOL_MAX_RANKS, take_rank, err));
 out:
     return st;
 }
@@ -201,41 +205,42 @@ out:
 /* --- events */
 
 /* True if the rows of an event depend on this journal only. */
-static bool is_compared(const replaying *all, const dt_message *message)
+static bool is_compared(const replaying *replay, const dt_message *message)
 {
     return message->kind != DT_MESSAGE_PACE && message->kind != DT_MESSAGE_PART;
 }
 
-static dt_status take_event(replaying *all, int64_t node, const dt_message *message, dt_error *err)
+static dt_status take_event(replaying *replay, int64_t node, const dt_message *message,
+                            dt_error *err)
 {
-    dt_collected_node *collected = &all->collector->nodes[node];
+    dt_collected_node *collected = &replay->collector->nodes[node];
     int64_t next = collected->row.acknowledged;
     int64_t last = message->after >= 0 ? message->after : message->sequence - 1;
 
-    all->whole = all->whole && last < next;
+    replay->whole = replay->whole && last < next;
     collected->row.acknowledged = message->sequence;
-    if (all->compare && !is_compared(all, message)) {
+    if (replay->compare && !is_compared(replay, message)) {
         collected->row.acknowledged++;
         return DT_OK;
     }
-    return dt_collector_ingest(all->collector, node, message, err);
+    return dt_collector_ingest(replay->collector, node, message, err);
 }
 
 /* Updates a rank and its machine from `started`. */
 static void on_event(void *context, int64_t node, const dt_message *message)
 {
-    replaying *all = context;
+    replaying *replay = context;
     dt_collected_rank *rank;
     const char *boot_id;
 
     if (message->kind != DT_MESSAGE_STARTED)
         return;
-    rank = &all->collector->ranks[message->rank];
+    rank = &replay->collector->ranks[message->rank];
     rank->row.node = node;
     rank->row.local_rank = dt_message_int(message, "local_rank", 0);
-    rank->row.device = dt_arena_strdup(&all->arena, dt_message_string(message, "device"));
-    boot_id = dt_arena_strdup(&all->arena, dt_message_string(message, "boot_id"));
-    all->collector->nodes[node].row.boot_id = boot_id;
+    rank->row.device = dt_arena_strdup(&replay->arena, dt_message_string(message, "device"));
+    boot_id = dt_arena_strdup(&replay->arena, dt_message_string(message, "boot_id"));
+    replay->collector->nodes[node].row.boot_id = boot_id;
 }
 
 static bool is_over(void *context)
@@ -247,11 +252,11 @@ static bool is_over(void *context)
  * if the event gets none. */
 static bool on_checkpoint(void *context, const dt_message *message)
 {
-    replaying *all = context;
-    const char *path = dt_arena_printf(&all->arena, "%s/%s", all->checkpoints,
+    replaying *replay = context;
+    const char *path = dt_arena_printf(&replay->arena, "%s/%s", replay->checkpoints,
                                        dt_message_string(message, "directory"));
 
-    return !dt_message_is_program_checkpoint(message) && all->what->node_count > 1 &&
+    return !dt_message_is_program_checkpoint(message) && replay->request->node_count > 1 &&
            !dt_file_exists(path);
 }
 
@@ -263,7 +268,7 @@ static void on_failed(void *context, dt_status st, const dt_error *err) {}
 
 /* --- the attempt */
 
-static dt_status open_all(replaying *all, const dt_replay *what, bool compare, dt_error *err)
+static dt_status open_all(replaying *replay, const dt_replay *request, bool compare, dt_error *err)
 {
     static const dt_collector_calls calls = {.is_over = is_over,
                                              .event = on_event,
@@ -273,132 +278,134 @@ static dt_status open_all(replaying *all, const dt_replay *what, bool compare, d
                                              .stored = on_stored,
                                              .pause = on_pause,
                                              .failed = on_failed};
-    dt_collector_setup setup = {.rows = {.store = what->store,
-                                         .run = what->run,
-                                         .folder = what->folder,
-                                         .attempt = what->attempt,
+    dt_collector_setup setup = {.rows = {.store = request->store,
+                                         .run = request->run,
+                                         .folder = request->folder,
+                                         .attempt = request->attempt,
                                          .mode = compare ? DT_RUN_ROWS_COMPARE : DT_RUN_ROWS_REPLAY,
-                                         .mend = what->mend,
-                                         .missing = &all->missing},
-                                .clock = &all->clock,
-                                .node_count = what->node_count};
+                                         .mend = request->mend,
+                                         .missing = &replay->missing},
+                                .clock = &replay->clock,
+                                .node_count = request->node_count};
     dt_status st = DT_OK;
 
-    *all = (replaying){.what = what, .compare = compare, .whole = true};
-    dt_arena_init(&all->arena, 0);
-    all->checkpoints = dt_arena_printf(&all->arena, "%s/checkpoints", what->folder);
-    DT_TRY(find_ranks(all, err));
-    setup.checkpoints = all->checkpoints;
-    setup.world_size = all->world_size;
-    if (all->plan.world_size > 0 && dt_task_has_lines(all->plan.recipe.task))
-        setup.task = &all->plan.task;
-    DT_TRY(dt_collector_open(&all->collector, &setup, &calls, all, err));
-    for (int64_t i = 0; i < what->node_count; i++)
+    *replay = (replaying){.request = request, .compare = compare, .whole = true};
+    dt_arena_init(&replay->arena, 0);
+    replay->checkpoints = dt_arena_printf(&replay->arena, "%s/checkpoints", request->folder);
+    DT_TRY(find_ranks(replay, err));
+    setup.checkpoints = replay->checkpoints;
+    setup.world_size = replay->world_size;
+    if (replay->plan.world_size > 0 && dt_task_has_lines(replay->plan.recipe.task))
+        setup.task = &replay->plan.task;
+    DT_TRY(dt_collector_open(&replay->collector, &setup, &calls, replay, err));
+    for (int64_t i = 0; i < request->node_count; i++)
         dt_collector_set_node(
-            all->collector, i,
-            &(dt_node){.node = i, .name = what->nodes[i].name, .boot_id = "", .state = ""});
-    for (int64_t i = 0; i < all->world_size; i++)
+            replay->collector, i,
+            &(dt_node){.node = i, .name = request->nodes[i].name, .boot_id = "", .state = ""});
+    for (int64_t i = 0; i < replay->world_size; i++)
         dt_collector_set_rank(
-            all->collector,
+            replay->collector,
             &(dt_rank){
                 .rank = i, .device = "", .state = "waiting", .exit_code = -1, .exit_signal = -1});
 out:
     return st;
 }
 
-static void close_all(replaying *all)
+static void close_all(replaying *replay)
 {
-    dt_collector_close(all->collector);
-    dt_arena_release(&all->arena);
+    dt_collector_close(replay->collector);
+    dt_arena_release(&replay->arena);
 }
 
-static dt_status read_all(replaying *all, int64_t only_node, dt_error *err)
+static dt_status read_all(replaying *replay, int64_t only_node, dt_error *err)
 {
     dt_status st = DT_OK;
     bool there;
 
-    for (int64_t i = 0; i < all->what->node_count; i++) {
-        const dt_node *node = &all->what->nodes[i];
+    for (int64_t i = 0; i < replay->request->node_count; i++) {
+        const dt_node *node = &replay->request->nodes[i];
 
         if (only_node >= 0 && i != only_node)
             continue;
-        DT_TRY(read_lines(&there, all, i, all->world_size, take_event, err));
-        all->whole = all->whole && (there || node->acknowledged == 0) && node->acknowledged >= 0 &&
-                     all->collector->nodes[i].row.acknowledged >= node->acknowledged;
+        DT_TRY(read_lines(&there, replay, i, replay->world_size, take_event, err));
+        replay->whole = replay->whole && (there || node->acknowledged == 0) &&
+                        node->acknowledged >= 0 &&
+                        replay->collector->nodes[i].row.acknowledged >= node->acknowledged;
     }
 out:
     return st;
 }
 
 /* Writes missing rank rows, and the acknowledged number of each node. */
-static dt_status write_ranks_and_nodes(replaying *all, dt_error *err)
+static dt_status write_ranks_and_nodes(replaying *replay, dt_error *err)
 {
-    const dt_replay *what = all->what;
+    const dt_replay *request = replay->request;
     dt_rank *ranks;
     dt_node *nodes;
     int64_t rank_count, node_count;
     dt_status st;
 
-    DT_TRY(dt_store_rank_list(what->store, &ranks, &rank_count, what->run, what->attempt,
-                              &all->arena, err));
-    for (int64_t i = 0; i < all->world_size; i++) {
-        const dt_collected_rank *rank = &all->collector->ranks[i];
+    DT_TRY(dt_store_rank_list(request->store, &ranks, &rank_count, request->run, request->attempt,
+                              &replay->arena, err));
+    for (int64_t i = 0; i < replay->world_size; i++) {
+        const dt_collected_rank *rank = &replay->collector->ranks[i];
         bool known = false;
 
         for (int64_t j = 0; j < rank_count; j++)
             known = known || ranks[j].rank == i;
         if (rank->changed && !known)
-            DT_TRY(dt_store_rank_set(what->store, what->run, what->attempt, &rank->row, err));
+            DT_TRY(
+                dt_store_rank_set(request->store, request->run, request->attempt, &rank->row, err));
     }
-    DT_TRY(dt_store_node_list(what->store, &nodes, &node_count, what->run, what->attempt,
-                              &all->arena, err));
+    DT_TRY(dt_store_node_list(request->store, &nodes, &node_count, request->run, request->attempt,
+                              &replay->arena, err));
     for (int64_t i = 0; i < node_count; i++) {
         const dt_collected_node *read;
 
-        if (nodes[i].node >= what->node_count)
+        if (nodes[i].node >= request->node_count)
             continue;
-        read = &all->collector->nodes[nodes[i].node];
+        read = &replay->collector->nodes[nodes[i].node];
         if (read->row.acknowledged <= nodes[i].acknowledged)
             continue;
         nodes[i].acknowledged = read->row.acknowledged;
         if (nodes[i].boot_id == NULL || nodes[i].boot_id[0] == '\0')
             nodes[i].boot_id = read->row.boot_id;
-        DT_TRY(dt_store_node_set(what->store, what->run, what->attempt, &nodes[i], err));
+        DT_TRY(dt_store_node_set(request->store, request->run, request->attempt, &nodes[i], err));
     }
 out:
     return st;
 }
 
-dt_status dt_replay_write(bool *whole, const dt_replay *what, dt_error *err)
+dt_status dt_replay_write(bool *whole, const dt_replay *request, dt_error *err)
 {
-    replaying all;
+    replaying replay;
     dt_status st;
 
     *whole = true;
-    if (what->node_count == 0) /* nothing was started */
+    if (request->node_count == 0) /* nothing was started */
         return DT_OK;
-    DT_TRY(open_all(&all, what, false, err));
-    DT_TRY(read_all(&all, -1, err));
-    DT_TRY(write_ranks_and_nodes(&all, err));
-    *whole = all.whole;
+    DT_TRY(open_all(&replay, request, false, err));
+    DT_TRY(read_all(&replay, -1, err));
+    DT_TRY(write_ranks_and_nodes(&replay, err));
+    *whole = replay.whole;
 out:
-    close_all(&all);
+    close_all(&replay);
     return st;
 }
 
-dt_status dt_replay_compare(int64_t *missing, const dt_replay *what, int64_t only_node,
+dt_status dt_replay_compare(int64_t *missing, const dt_replay *request, int64_t only_node,
                             dt_error *err)
 {
-    replaying all;
+    replaying replay;
     dt_status st;
 
     *missing = 0;
-    if (what->node_count == 0)
+    if (request->node_count == 0)
         return DT_OK;
-    DT_TRY(open_all(&all, what, true, err));
-    DT_TRY(read_all(&all, only_node, err));
-    *missing = all.missing;
+    DT_TRY(open_all(&replay, request, true, err));
+    DT_TRY(read_all(&replay, only_node, err));
+    *missing = replay.missing;
 out:
-    close_all(&all);
+    close_all(&replay);
     return st;
 }

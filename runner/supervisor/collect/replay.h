@@ -31,10 +31,10 @@ typedef struct dt_replay {
 
 /* Writes the rows in the caller's transaction; the run and the attempt must be in the store.
  * *whole: the journals hold everything that the history once had. */
-dt_status dt_replay_write(bool *whole, const dt_replay *what, dt_error *err);
+dt_status dt_replay_write(bool *whole, const dt_replay *request, dt_error *err);
 /* Counts rows that the store lacks. only_node: -1 for all nodes. Returns an error if a journal
  * cannot be read to its end. */
-dt_status dt_replay_compare(int64_t *missing, const dt_replay *what, int64_t only_node,
+dt_status dt_replay_compare(int64_t *missing, const dt_replay *request, int64_t only_node,
                             dt_error *err);
 
 #ifdef __cplusplus

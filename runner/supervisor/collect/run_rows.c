@@ -102,7 +102,7 @@ void dt_rank_log_close(dt_rank_log *log)
 struct dt_run_rows {
     dt_run_rows_setup setup;
     dt_store_writer *writer; /* NULL: not started, or ended */
-    bool in_transaction;     /* of the store, if there is no writer */
+    bool in_transaction;     /* a transaction of the store is open; only if there is no writer */
 };
 
 /* A row in the writer's queue. */

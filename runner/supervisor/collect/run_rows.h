@@ -149,14 +149,14 @@ typedef enum dt_row_kind {
     DT_ROW_PROGRESS,
     DT_ROW_STEPS_TOTAL,
     DT_ROW_STATE,
-    DT_ROW_RECORD, /* of the attempt, to its folder; a failure is only logged */
-    DT_ROW_PART,   /* of a task, to its folder */
-    DT_ROW_LINE,   /* of a rank's log */
+    DT_ROW_RECORD, /* record of the attempt, to its folder; a failure is only logged */
+    DT_ROW_PART,   /* part of a task, to its folder */
+    DT_ROW_LINE,   /* line of a rank's log */
 } dt_row_kind;
 
 typedef struct dt_row {
     dt_row_kind kind;
-    int64_t attempt; /* of NODE and RANK; the others have their own */
+    int64_t attempt; /* attempt of NODE and RANK; the others have their own */
     union {
         dt_metric metric;
         dt_store_event event;

@@ -61,23 +61,23 @@ static rate rate_of_all(const dt_collector *collector, int64_t teller)
     rate sum = {.seconds = 1};
 
     for (int64_t i = 0; i < collector->setup.world_size; i++) {
-        const rate *of = &collector->task->rates[i];
+        const rate *rank_rate = &collector->task->rates[i];
 
-        if (of->seconds <= 0 || (i != teller && collector->ranks[i].exited))
+        if (rank_rate->seconds <= 0 || (i != teller && collector->ranks[i].exited))
             continue;
-        sum.lines += of->lines / of->seconds;
-        sum.tokens += of->tokens / of->seconds;
+        sum.lines += rank_rate->lines / rank_rate->seconds;
+        sum.tokens += rank_rate->tokens / rank_rate->seconds;
     }
     return sum;
 }
 
-static void add_rate(rate *of, double lines, double tokens, double seconds)
+static void add_rate(rate *rank_rate, double lines, double tokens, double seconds)
 {
-    if (of->seconds > RATE_SECONDS)
-        *of = (rate){of->lines / 2, of->tokens / 2, of->seconds / 2};
-    of->lines += lines;
-    of->tokens += tokens;
-    of->seconds += seconds;
+    if (rank_rate->seconds > RATE_SECONDS)
+        *rank_rate = (rate){rank_rate->lines / 2, rank_rate->tokens / 2, rank_rate->seconds / 2};
+    rank_rate->lines += lines;
+    rank_rate->tokens += tokens;
+    rank_rate->seconds += seconds;
 }
 
 /* Adds a metric unless it is NaN. */
@@ -90,8 +90,8 @@ static dt_status add_metric(dt_collector *collector, const char *name, double va
 }
 
 /* Records the metrics of a part that is now finished. */
-static dt_status tell(dt_collector *collector, const dt_message *message, int64_t part,
-                      dt_error *err)
+static dt_status record_part(dt_collector *collector, const dt_message *message, int64_t part,
+                             dt_error *err)
 {
     dt_task_progress *progress = collector->task;
     double seconds = dt_message_number(message, "seconds");
@@ -145,7 +145,7 @@ dt_status dt_collector_part(dt_collector *collector, const dt_message *message, 
         return DT_OK;
     progress->there[part] = true;
     progress->lines += progress->task->parts[part].lines;
-    DT_TRY(tell(collector, message, part, err));
+    DT_TRY(record_part(collector, message, part, err));
 out:
     return st;
 }

@@ -14,7 +14,7 @@
 #include "base/memory.h"
 
 #define PROBLEM_LINE_BYTES 400
-#define PROBLEM_MOST_BYTES 65536 /* of stderr, read after the command has exited */
+#define PROBLEM_MOST_BYTES 65536 /* bytes of stderr that are read after the command has exited */
 
 struct dt_bridge {
     uv_process_t process;

@@ -132,7 +132,7 @@ struct dt_node_link {
     dt_node_setup setup;
     dt_node_calls calls;
     void *context;
-    dt_bridge_calls words; /* callbacks of the bridge (receive.c) */
+    dt_bridge_calls bridge_calls; /* callbacks of the bridge (receive.c) */
 
     dt_node_phase phase;
     dt_node_layout place; /* valid if `placed` */

@@ -127,7 +127,7 @@ dt_node_link *dt_node_link_open(const dt_node_setup *setup, const dt_node_calls 
     link->setup = *setup;
     link->calls = *calls;
     link->context = context;
-    link->words = dt_node_receive_calls;
+    link->bridge_calls = dt_node_receive_calls;
     link->name = setup->name;
     dt_clock_offset_init(&link->offset);
     link->prober = dt_node_prober_open(setup->loop, on_probed, link);
@@ -142,7 +142,7 @@ void dt_node_link_close(dt_node_link *link)
         return;
     link->phase = DT_NODE_GONE;
     dt_preparation_cancel(link->preparation);
-    dt_node_process_let_go(link->end);
+    dt_node_process_abandon(link->end);
     link->end = NULL;
     dt_node_prober_forget(link->prober);
     dt_bridge_close(link->bridge);

@@ -61,7 +61,7 @@
 
 /* node_process: runs a command on a node and reports its exit code. Its streams are /dev/null.
  *
- * Ownership  frees itself after `exited`; let_go kills the command, cancels the callback and frees the
+ * Ownership  frees itself after `exited`; abandon kills the command, cancels the callback and frees the
  *            process once it is reaped
  * Threads    call from the loop's thread
  */
@@ -73,7 +73,7 @@ typedef void dt_node_exited_fn(void *context, int64_t code, int number);
 
 /* `exited` is called as usual; accepts NULL */
 void dt_node_process_kill(dt_node_process *process);
-void dt_node_process_let_go(dt_node_process *process); /* accepts NULL */
+void dt_node_process_abandon(dt_node_process *process); /* accepts NULL */
 
 /* Runs `dtrun-agent end FOLDER` on the node, over a connection of its own. */
 dt_node_process *dt_node_process_end_agent(uv_loop_t *loop, const char *node, const char *agent,

@@ -353,19 +353,19 @@ static void stop_unplaced(dt_node_link *link)
 
 static dt_status open_bridge(dt_node_link *link, bool start, dt_error *err)
 {
-    const char *const words[] = {link->place.agent,
-                                 "connect",
-                                 link->place.folder,
-                                 start ? "--start" : NULL,
-                                 start && link->replace ? "--replace" : NULL,
-                                 NULL};
+    const char *const arguments[] = {link->place.agent,
+                                     "connect",
+                                     link->place.folder,
+                                     start ? "--start" : NULL,
+                                     start && link->replace ? "--replace" : NULL,
+                                     NULL};
     const char **argv;
     dt_arena arena;
     dt_status st;
 
     dt_arena_init(&arena, 0);
-    DT_TRY(dt_node_command(&argv, link->name, words, link->renew, &arena, err));
-    DT_TRY(dt_bridge_open(&link->bridge, link->setup.loop, argv, &link->words, link, err));
+    DT_TRY(dt_node_command(&argv, link->name, arguments, link->renew, &arena, err));
+    DT_TRY(dt_bridge_open(&link->bridge, link->setup.loop, argv, &link->bridge_calls, link, err));
     if (link->frozen)
         dt_bridge_freeze(link->bridge, true);
 out:
@@ -478,7 +478,7 @@ static void give_up(dt_node_link *link)
     link->phase = DT_NODE_LOST;
     dt_node_prober_forget(link->prober);
     dt_preparation_cancel(link->preparation);
-    dt_node_process_let_go(link->end);
+    dt_node_process_abandon(link->end);
     link->end = NULL;
     disconnect(link);
     uv_timer_stop(&link->timer);

@@ -58,7 +58,7 @@ void dt_node_process_kill(dt_node_process *process)
         uv_process_kill(&process->process, SIGKILL);
 }
 
-void dt_node_process_let_go(dt_node_process *process)
+void dt_node_process_abandon(dt_node_process *process)
 {
     if (process == NULL)
         return;
@@ -70,13 +70,13 @@ dt_node_process *dt_node_process_end_agent(uv_loop_t *loop, const char *node, co
                                            const char *folder, dt_node_exited_fn *exited,
                                            void *context)
 {
-    const char *const words[] = {agent, "end", folder, NULL};
+    const char *const arguments[] = {agent, "end", folder, NULL};
     dt_node_process *process = NULL;
     const char **argv;
     dt_arena arena;
 
     dt_arena_init(&arena, 0);
-    if (dt_node_command(&argv, node, words, true, &arena, NULL) == DT_OK)
+    if (dt_node_command(&argv, node, arguments, true, &arena, NULL) == DT_OK)
         process = node_process_start(loop, argv, exited, context);
     dt_arena_release(&arena);
     return process;
@@ -130,7 +130,7 @@ static void on_exited(void *context, int64_t code, int number)
 void dt_node_prober_begin(dt_node_prober *prober, const char *node, const char *agent,
                           double now_seconds)
 {
-    const char *const words[] = {agent, "--version", NULL};
+    const char *const arguments[] = {agent, "--version", NULL};
     probe *one = dt_calloc(1, sizeof(*one));
     const char **argv;
     dt_arena arena;
@@ -140,7 +140,7 @@ void dt_node_prober_begin(dt_node_prober *prober, const char *node, const char *
     one->begun_seconds = now_seconds;
     one->next = prober->first;
     prober->first = one;
-    if (dt_node_probe_command(&argv, node, words, &arena, NULL) == DT_OK)
+    if (dt_node_probe_command(&argv, node, arguments, &arena, NULL) == DT_OK)
         one->process = node_process_start(prober->loop, argv, on_exited, one);
     dt_arena_release(&arena);
     if (one->process == NULL)
@@ -150,7 +150,7 @@ void dt_node_prober_begin(dt_node_prober *prober, const char *node, const char *
 void dt_node_prober_forget(dt_node_prober *prober)
 {
     while (prober->first != NULL) {
-        dt_node_process_let_go(prober->first->process);
+        dt_node_process_abandon(prober->first->process);
         take_out(prober->first);
     }
 }

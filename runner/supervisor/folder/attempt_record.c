@@ -58,7 +58,7 @@ typedef enum type { TEXT, INTEGER, INT, REAL, BOOL, STATE } type;
 
 typedef struct field {
     const char *key;
-    type type; /* of the member: const char *, int64_t, int, double (NaN: null,
+    type type; /* type of the member: const char *, int64_t, int, double (NaN: null,
               * infinite: "nan"), bool, dt_run_state */
     size_t offset;
 } field;

@@ -20,7 +20,7 @@
 
 typedef struct dt_attempt_record {
     dt_run run; /* the run while this is its newest attempt, without recipe_text and boot_id */
-    int64_t created_ms, start_step; /* of the attempt */
+    int64_t created_ms, start_step; /* when the attempt was created, and its first step */
     const char *changes_json;       /* what --set changed */
     const char *provenance_json;    /* provenance of the attempt */
     const dt_node *nodes;           /* name, state, acknowledged */

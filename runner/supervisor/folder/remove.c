@@ -132,7 +132,7 @@ out:
 
 /* Removes the rows and renames the folder in one transaction: if the rows cannot be removed,
  * nothing changes. */
-static dt_status remove_rows(dt_store *store, const char *run, const removal *at, dt_error *err)
+static dt_status remove_rows(dt_store *store, const char *run, const removal *places, dt_error *err)
 {
     bool begun = false, moved = false;
     dt_status st;
@@ -140,12 +140,13 @@ static dt_status remove_rows(dt_store *store, const char *run, const removal *at
     DT_TRY(dt_store_begin(store, err));
     begun = true;
     DT_TRY(dt_store_run_remove(store, run, err));
-    if (dt_file_exists(at->folder)) {
-        DT_TRY(dt_file_remove_tree(at->aside, err)); /* left from an earlier run with this id */
-        if (rename(at->folder, at->aside) != 0)
-            DT_THROW(err, DT_ERR_IO, "cannot remove '%s': %s", at->folder, strerror(errno));
+    if (dt_file_exists(places->folder)) {
+        DT_TRY(dt_file_remove_tree(places->aside, err)); /* left from an earlier run with this id */
+        if (rename(places->folder, places->aside) != 0)
+            DT_THROW(err, DT_ERR_IO, "cannot remove '%s': %s", places->folder, strerror(errno));
         moved = true;
-        DT_TRY(dt_file_sync_dir(at->runs, err)); /* otherwise a power loss could undo the rename */
+        DT_TRY(
+            dt_file_sync_dir(places->runs, err)); /* otherwise a power loss could undo the rename */
     }
     DT_TRY(dt_store_commit(store, err));
     begun = false;
@@ -153,7 +154,7 @@ out:
     if (begun)
         dt_store_rollback(store);
     if (begun && moved)
-        (void)rename(at->aside, at->folder);
+        (void)rename(places->aside, places->folder);
     return st;
 }
 
@@ -198,19 +199,19 @@ dt_status dt_removal_find(const char **id, const char **aside, const char *ref, 
     struct dirent *entry;
     DIR *dir = NULL;
     dt_status st;
-    removal at;
+    removal places;
 
     *id = *aside = NULL;
-    DT_TRY(find_places(&at, "any", arena, err));
-    dir = opendir(at.runs);
+    DT_TRY(find_places(&places, "any", arena, err));
+    dir = opendir(places.runs);
     while (dir != NULL && *id == NULL && (entry = readdir(dir)) != NULL) {
         const char *found = entry->d_name + strlen(prefix);
 
         if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0 ||
-            !is_called(at.runs, found, ref, arena))
+            !is_called(places.runs, found, ref, arena))
             continue;
         *id = dt_arena_strdup(arena, found);
-        *aside = dt_arena_printf(arena, "%s/%s", at.runs, entry->d_name);
+        *aside = dt_arena_printf(arena, "%s/%s", places.runs, entry->d_name);
     }
 out:
     if (dir != NULL)
@@ -222,21 +223,21 @@ dt_status dt_run_remove(dt_store *store, const char *run, dt_arena *arena, dt_er
 {
     int fds[2] = {-1, -1};
     dt_status st;
-    removal at;
+    removal places;
 
-    DT_TRY(find_places(&at, run, arena, err));
-    if (dt_file_exists(at.folder))
+    DT_TRY(find_places(&places, run, arena, err));
+    if (dt_file_exists(places.folder))
         DT_TRY(hold_soon(fds, store, run, arena, err));
     else
         DT_TRY(check_ended(store, run, arena, err));
-    DT_TRY(remove_rows(store, run, &at, err));
+    DT_TRY(remove_rows(store, run, &places, err));
     DT_TRY(dt_store_sync(store, err));
-    st = dt_removal_finish(at.aside, err);
+    st = dt_removal_finish(places.aside, err);
     if (st != DT_OK)
         dt_error_prefix(err,
                         "run '%s' is removed from the history, but files of it are left in '%s' "
                         "('dtrun rm %s' again removes them)",
-                        run, at.aside, run);
+                        run, places.aside, run);
 out:
     for (int i = 0; i < 2; i++)
         if (fds[i] >= 0)
@@ -251,12 +252,12 @@ typedef struct wiped {
     int64_t count, capacity;
 } wiped;
 
-static bool is_wiped(const wiped *all, const char *node)
+static bool is_wiped(const wiped *wiped_nodes, const char *node)
 {
     bool found = false;
 
-    for (int64_t i = 0; i < all->count; i++)
-        found = found || strcmp(all->nodes[i], node) == 0;
+    for (int64_t i = 0; i < wiped_nodes->count; i++)
+        found = found || strcmp(wiped_nodes->nodes[i], node) == 0;
     return found;
 }
 

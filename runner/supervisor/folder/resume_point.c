@@ -33,11 +33,12 @@ const dt_attempt *dt_resume_point_left(const dt_attempt *attempts, int64_t count
 /* Compares by name: the folder's path may have changed since the row was written. */
 static bool is_known(const void *context, const char *path)
 {
-    const known *all = context;
+    const known *history = context;
 
-    for (int64_t i = 0; i < all->count; i++)
-        if (strcmp(name_of(all->rows[i].path), name_of(path)) == 0)
-            return dt_resume_point_left(all->attempts, all->attempts_count, &all->rows[i]) == NULL;
+    for (int64_t i = 0; i < history->count; i++)
+        if (strcmp(name_of(history->rows[i].path), name_of(path)) == 0)
+            return dt_resume_point_left(history->attempts, history->attempts_count,
+                                        &history->rows[i]) == NULL;
     return false;
 }
 
@@ -50,16 +51,16 @@ dt_status dt_run_newest_checkpoint(dt_resume_point *out, dt_store *store, const 
     dt_attempt *attempts;
     dt_status st = DT_OK;
     const char *path;
-    known all;
+    known history;
 
     *out = (dt_resume_point){0};
     if (!dt_file_exists(parent))
         return DT_OK; /* no checkpoint was ever started */
-    DT_TRY(dt_store_checkpoint_list(store, &rows, &all.count, run, arena, err));
-    all.rows = rows;
-    DT_TRY(dt_store_attempt_list(store, &attempts, &all.attempts_count, run, arena, err));
-    all.attempts = attempts;
-    DT_TRY(dt_checkpoint_find_newest_fit(&path, parent, is_known, &all, arena, err));
+    DT_TRY(dt_store_checkpoint_list(store, &rows, &history.count, run, arena, err));
+    history.rows = rows;
+    DT_TRY(dt_store_attempt_list(store, &attempts, &history.attempts_count, run, arena, err));
+    history.attempts = attempts;
+    DT_TRY(dt_checkpoint_find_newest_fit(&path, parent, is_known, &history, arena, err));
     if (path == NULL)
         goto out;
     DT_TRY(dt_checkpoint_open(&checkpoint, path, err));
@@ -71,8 +72,8 @@ out:
 }
 
 /* Finds the newest checkpoint in runs/ID/saved that fits. */
-static void find_brought(dt_resume_point *out, const char *folder, int64_t step, const known *all,
-                         dt_arena *arena)
+static void find_brought(dt_resume_point *out, const char *folder, int64_t step,
+                         const known *history, dt_arena *arena)
 {
     dt_saved *saved;
     int64_t count;
@@ -82,7 +83,7 @@ static void find_brought(dt_resume_point *out, const char *folder, int64_t step,
         const dt_store_checkpoint row = {.attempt = saved[i].attempt, .step = saved[i].step};
 
         if ((step < 0 || saved[i].step == step) &&
-            dt_resume_point_left(all->attempts, all->attempts_count, &row) == NULL)
+            dt_resume_point_left(history->attempts, history->attempts_count, &row) == NULL)
             *out = (dt_resume_point){
                 .path = saved[i].path, .attempt = saved[i].attempt, .step = saved[i].step};
     }
@@ -95,19 +96,19 @@ dt_status dt_run_program_checkpoint(dt_resume_point *out, dt_store *store, const
     dt_attempt *attempts;
     const char *folder;
     dt_status st = DT_OK;
-    known all;
+    known history;
 
     *out = (dt_resume_point){0};
-    DT_TRY(dt_store_checkpoint_list(store, &rows, &all.count, run, arena, err));
-    DT_TRY(dt_store_attempt_list(store, &attempts, &all.attempts_count, run, arena, err));
+    DT_TRY(dt_store_checkpoint_list(store, &rows, &history.count, run, arena, err));
+    DT_TRY(dt_store_attempt_list(store, &attempts, &history.attempts_count, run, arena, err));
     DT_TRY(dt_run_path(&folder, run, NULL, arena, err));
-    all.rows = rows;
-    all.attempts = attempts;
+    history.rows = rows;
+    history.attempts = attempts;
     if (many)
-        find_brought(out, folder, step, &all, arena);
-    for (int64_t i = 0; i < all.count && out->path == NULL; i++)
+        find_brought(out, folder, step, &history, arena);
+    for (int64_t i = 0; i < history.count && out->path == NULL; i++)
         if ((step < 0 || rows[i].step == step) &&
-            dt_resume_point_left(attempts, all.attempts_count, &rows[i]) == NULL)
+            dt_resume_point_left(attempts, history.attempts_count, &rows[i]) == NULL)
             *out = (dt_resume_point){
                 .path = rows[i].path, .attempt = rows[i].attempt, .step = rows[i].step};
 out:

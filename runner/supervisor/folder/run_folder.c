@@ -239,7 +239,7 @@ dt_status dt_stop_mark_clear(int lock, dt_error *err)
 
 dt_stop_mark dt_stop_mark_read(const char *folder, int64_t attempt)
 {
-    static const char *const words[] = {
+    static const char *const texts[] = {
         [DT_STOP_MARK_ASKED] = "asked",
         [DT_STOP_MARK_ASKED_NOW] = "asked-now",
         [DT_STOP_MARK_STOPPED] = "stopped",
@@ -255,7 +255,7 @@ dt_stop_mark dt_stop_mark_read(const char *folder, int64_t attempt)
     if (dt_file_read(&text, path.data, 4096, NULL) == DT_OK &&
         sscanf(text.data, "%15s %lld", word, &until) == 2 && attempt <= until)
         for (int i = DT_STOP_MARK_ASKED; i <= DT_STOP_MARK_STOPPED; i++)
-            found = strcmp(word, words[i]) == 0 ? (dt_stop_mark)i : found;
+            found = strcmp(word, texts[i]) == 0 ? (dt_stop_mark)i : found;
     dt_strbuf_release(&path);
     dt_strbuf_release(&text);
     return found;

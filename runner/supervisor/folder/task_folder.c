@@ -312,11 +312,11 @@ static dt_status pass(merge *m, size_t most, dt_error *err)
 
 static dt_status add_scores(merge *m, const dt_strbuf *text, dt_error *err)
 {
-    dt_text_lines all = {text->data, text->data + text->length};
+    dt_text_lines lines = {text->data, text->data + text->length};
     const char *line;
     size_t length;
 
-    while (dt_text_lines_next(&line, &length, &all)) {
+    while (dt_text_lines_next(&line, &length, &lines)) {
         char *tab, *end;
         double log_likelihood = strtod(line, &tab);
         long long tokens = *tab == '\t' ? strtoll(tab + 1, &end, 10) : -1;

@@ -73,7 +73,7 @@ typedef struct dt_restart_facts {
     int64_t nodes, nodes_lost;
     int64_t nodes_min; /* nodes_min of the recipe; 0: all are needed */
     bool
-        same_error; /* of a command: both attempts failed at once with the same error, without a step */
+        same_error; /* both attempts of a command failed at once with the same error, without a step */
 } dt_restart_facts;
 
 typedef enum dt_restart_act {

@@ -12,7 +12,7 @@
 /* GPU memory that a driver may keep without any process of the run */
 #define MEMORY_SLACK_BYTES ((int64_t)512 << 20)
 #define DT_FATAL_PLACE     " at " /* before the place in a program, runner/agent/program/last_error.c */
-#define CLOCKS_MS          1000   /* how far the times of two nodes may differ after correction */
+#define CLOCKS_MS          1000 /* how far the times of two nodes may differ after correction */
 
 void dt_verdict_init(dt_verdict *verdict, int64_t world_size)
 {
@@ -119,8 +119,8 @@ static dt_cause cause_in(const dt_verdict *verdict, const char *reason, const ch
     return by_stop ? DT_CAUSE_ENDED : cause;
 }
 
-static void say_death(dt_strbuf *out, const dt_message *message, const char *node,
-                      const char *failed_message)
+static void describe_death(dt_strbuf *out, const dt_message *message, const char *node,
+                           const char *failed_message)
 {
     const char *reason = dt_message_string(message, "reason");
     int64_t number = dt_message_int(message, "signal", 0);
@@ -182,10 +182,10 @@ static void see_ended(dt_verdict *verdict, const dt_message *message, const char
     const char *failed = verdict->rank_failed[message->rank], *at;
     int suspicion = (int)json_integer_value(json_object_get(before, "suspicion"));
     double quiet = json_number_value(json_object_get(before, "quiet_seconds"));
-    const char *words = json_string_value(json_object_get(before, "words"));
+    const char *program_state = json_string_value(json_object_get(before, "words"));
     const char *wchan = json_string_value(json_object_get(before, "wchan"));
 
-    if (suspicion <= 0 || words == NULL ||
+    if (suspicion <= 0 || program_state == NULL ||
         (verdict->peer.length > 0 &&
          (suspicion < verdict->peer_suspicion ||
           (suspicion == verdict->peer_suspicion && quiet <= verdict->peer_quiet_seconds))))
@@ -193,7 +193,8 @@ static void see_ended(dt_verdict *verdict, const dt_message *message, const char
     verdict->peer_suspicion = suspicion;
     verdict->peer_quiet_seconds = quiet;
     dt_strbuf_reset(&verdict->peer);
-    dt_strbuf_add_fmt(&verdict->peer, "rank %lld on %s %s", (long long)message->rank, node, words);
+    dt_strbuf_add_fmt(&verdict->peer, "rank %lld on %s %s", (long long)message->rank, node,
+                      program_state);
     at = failed != NULL ? strstr(failed + strlen(failed) + 1, DT_FATAL_PLACE) : NULL;
     if (at != NULL)
         dt_strbuf_add_str(&verdict->peer, at);
@@ -220,7 +221,7 @@ static void add_exited(dt_verdict *verdict, const dt_message *message, const cha
         text = status + strlen(status) + 1;
     if (take_cause(verdict, cause_in(verdict, reason, status != NULL ? status : ""),
                    message->time_ms, system ? DT_EXIT_SYSTEM : DT_EXIT_FAILED)) {
-        say_death(&verdict->reason, message, node, text);
+        describe_death(&verdict->reason, message, node, text);
         verdict->unrecoverable = is_lasting(status);
         verdict->untried =
             strcmp(reason, "not_started") == 0 || has_status(status, DT_ERR_UNSUPPORTED);
@@ -364,7 +365,7 @@ static void explain(dt_verdict *verdict)
     bool early = verdict->early.length > 0 && verdict->early_ms <= verdict->cause_time_ms;
     bool waited = strcasestr(verdict->reason.data, "timed out") != NULL ||
                   strcasestr(verdict->reason.data, "timeout") != NULL;
-    int64_t second = verdict->early_ms / 1000 % (24 * 60 * 60); /* of the day, in UTC */
+    int64_t second = verdict->early_ms / 1000 % (24 * 60 * 60); /* within the day, in UTC */
     char *report;
 
     if (verdict->cause != DT_CAUSE_PEER || (!early && !(waited && verdict->peer.length > 0)))

@@ -29,14 +29,14 @@ typedef struct dt_verdict {
     bool ended_by_us;    /* a supervisor ended the ranks although nobody requested it */
     bool finished;       /* rank 0 reported the end of training */
     bool finished_steps; /* because all steps are done */
-    dt_strbuf warning;   /* of rank 0 about its good end; "": none */
+    dt_strbuf warning;   /* warning of rank 0 about its good end; "": none */
     dt_cause cause;      /* cause of the failure */
     int64_t cause_time_ms;
     dt_strbuf
         early; /* "rank 1 on a ended with code 0": the first that did so without being asked; "": none */
     int64_t early_ms;
     dt_strbuf peer;     /* what the program of a rank did that others waited for; "": unknown */
-    int peer_suspicion; /* of it, as in runner/agent/process/describe.h */
+    int peer_suspicion; /* suspicion of `peer`, as in runner/agent/process/describe.h */
     double peer_quiet_seconds;
     int exit_code;       /* exit code of this cause */
     dt_strbuf reason;    /* text of the reason */

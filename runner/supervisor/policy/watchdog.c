@@ -436,9 +436,9 @@ dt_watchdog_verdict dt_watchdog_decide_program(const dt_watchdog *dog, int64_t *
     return all_idle && *rank >= 0 ? DT_WATCHDOG_HANGS : DT_WATCHDOG_FINE;
 }
 
-const char *dt_watchdog_condition_words(dt_watchdog_condition condition)
+const char *dt_watchdog_condition_text(dt_watchdog_condition condition)
 {
-    static const char *const words[] = {
+    static const char *const texts[] = {
         [DT_WATCHDOG_UNKNOWN] = "has not reported yet",
         [DT_WATCHDOG_ADVANCES] = "advances",
         [DT_WATCHDOG_RUNS] = "computes",
@@ -451,5 +451,5 @@ const char *dt_watchdog_condition_words(dt_watchdog_condition condition)
         [DT_WATCHDOG_GONE] = "has ended",
     };
 
-    return words[condition];
+    return texts[condition];
 }

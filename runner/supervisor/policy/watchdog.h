@@ -203,6 +203,6 @@ dt_watchdog_verdict dt_watchdog_decide(const dt_watchdog *dog, double silent_sec
 dt_watchdog_verdict dt_watchdog_decide_program(const dt_watchdog *dog, int64_t *rank);
 
 /* Returns "advances", "waits for other ranks", ... for messages. */
-const char *dt_watchdog_condition_words(dt_watchdog_condition condition);
+const char *dt_watchdog_condition_text(dt_watchdog_condition condition);
 
 #endif

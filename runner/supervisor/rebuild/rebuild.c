@@ -250,59 +250,61 @@ typedef struct rebuilding {
 
 /* Sets `last` to the attempt's record; without a record, unknown values are taken from the
  * attempt before. */
-static dt_status recall(rebuilding *all, int64_t attempt, dt_error *err)
+static dt_status recall(rebuilding *rebuild, int64_t attempt, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
     dt_status st;
     dt_attempt_record record;
 
-    st = dt_attempt_record_read(&record, all->folder, attempt, &all->arena, &problem);
+    st = dt_attempt_record_read(&record, rebuild->folder, attempt, &rebuild->arena, &problem);
     if (st == DT_OK) {
-        all->last = record;
+        rebuild->last = record;
     } else if (st == DT_ERR_UNSUPPORTED) {
-        return DT_FAIL(err, st, "cannot restore run '%s': %s", all->run, problem.message);
+        return DT_FAIL(err, st, "cannot restore run '%s': %s", rebuild->run, problem.message);
     } else {
-        all->last.run.state = DT_RUN_QUEUED;
-        all->last.run.started_ms = all->last.run.first_step_ms = 0;
-        all->last.stop_asked = false;
-        all->last.node_count = 0;
+        rebuild->last.run.state = DT_RUN_QUEUED;
+        rebuild->last.run.started_ms = rebuild->last.run.first_step_ms = 0;
+        rebuild->last.stop_asked = false;
+        rebuild->last.node_count = 0;
     }
-    all->last.run.attempt = attempt;
+    rebuild->last.run.attempt = attempt;
     return DT_OK;
 }
 
 /* Finds the first record that can be read; it also stands for earlier attempts. */
-static dt_status find_first(rebuilding *all, dt_error *err)
+static dt_status find_first(rebuilding *rebuild, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
     dt_status st = DT_ERR_NOT_FOUND;
 
-    for (int64_t attempt = 1; attempt <= all->lag.newest && st != DT_OK && st != DT_ERR_UNSUPPORTED;
-         attempt++) {
+    for (int64_t attempt = 1;
+         attempt <= rebuild->lag.newest && st != DT_OK && st != DT_ERR_UNSUPPORTED; attempt++) {
         dt_error_clear(&problem);
-        st = dt_attempt_record_read(&all->last, all->folder, attempt, &all->arena, &problem);
+        st = dt_attempt_record_read(&rebuild->last, rebuild->folder, attempt, &rebuild->arena,
+                                    &problem);
     }
-    return st == DT_OK ? DT_OK
-                       : DT_FAIL(err, st, "cannot restore run '%s': %s", all->run, problem.message);
+    return st == DT_OK
+               ? DT_OK
+               : DT_FAIL(err, st, "cannot restore run '%s': %s", rebuild->run, problem.message);
 }
 
 /* Copies the points that a fork has from its parent: they are in no journal of the fork. */
-static dt_status copy_past(rebuilding *all, const dt_run *row, dt_error *err)
+static dt_status copy_past(rebuilding *rebuild, const dt_run *row, dt_error *err)
 {
     dt_run parent;
     dt_status st = DT_OK;
 
     if (row->parent == NULL || row->parent[0] == '\0')
         return DT_OK;
-    st = dt_store_run_find(all->store, &parent, row->parent, &all->arena, NULL);
+    st = dt_store_run_find(rebuild->store, &parent, row->parent, &rebuild->arena, NULL);
     if (st != DT_OK || strcmp(parent.id, row->parent) != 0) {
-        all->whole = false;
+        rebuild->whole = false;
         return DT_OK;
     }
-    return dt_store_run_copy_past(all->store, all->run, parent.id, row->parent_step, err);
+    return dt_store_run_copy_past(rebuild->store, rebuild->run, parent.id, row->parent_step, err);
 }
 
-static dt_status add_run(rebuilding *all, dt_error *err)
+static dt_status add_run(rebuilding *rebuild, dt_error *err)
 {
     dt_strbuf recipe, path;
     dt_status st;
@@ -310,42 +312,44 @@ static dt_status add_run(rebuilding *all, dt_error *err)
 
     dt_strbuf_init(&recipe);
     dt_strbuf_init(&path);
-    dt_strbuf_add_fmt(&path, "%s/recipe.yaml", all->folder);
+    dt_strbuf_add_fmt(&path, "%s/recipe.yaml", rebuild->folder);
     if (dt_file_read(&recipe, path.data, RECIPE_BYTES, NULL) != DT_OK)
         dt_strbuf_reset(&recipe); /* not needed to continue */
-    row = all->last.run;
-    row.id = all->run;
+    row = rebuild->last.run;
+    row.id = rebuild->run;
     row.recipe_text = recipe.data;
-    dt_labels_read(&row, all->folder, &all->arena);
-    DT_TRY(dt_store_run_add(all->store, &row, err));
-    DT_TRY(copy_past(all, &row, err));
+    dt_labels_read(&row, rebuild->folder, &rebuild->arena);
+    DT_TRY(dt_store_run_add(rebuild->store, &row, err));
+    DT_TRY(copy_past(rebuild, &row, err));
 out:
     dt_strbuf_release(&recipe);
     dt_strbuf_release(&path);
     return st;
 }
 
-static dt_status add_attempt(rebuilding *all, dt_error *err)
+static dt_status add_attempt(rebuilding *rebuild, dt_error *err)
 {
-    const dt_run *run = &all->last.run;
+    const dt_run *run = &rebuild->last.run;
     int64_t added = 1;
     dt_status st = DT_OK;
 
     if (run->attempt > 1)
-        DT_TRY(dt_store_attempt_add(all->store, all->run, all->last.start_step, run->steps_total,
-                                    run->recipe_json, run->recipe_hash, all->last.created_ms,
-                                    &added, err));
+        DT_TRY(dt_store_attempt_add(rebuild->store, rebuild->run, rebuild->last.start_step,
+                                    run->steps_total, run->recipe_json, run->recipe_hash,
+                                    rebuild->last.created_ms, &added, err));
     else
-        DT_TRY(add_run(all, err));
+        DT_TRY(add_run(rebuild, err));
     DT_ASSERT(added == run->attempt);
-    DT_TRY(dt_store_attempt_set_changes(all->store, all->run, all->last.changes_json, err));
-    DT_TRY(dt_store_attempt_set_provenance(all->store, all->run, all->last.provenance_json, err));
+    DT_TRY(dt_store_attempt_set_changes(rebuild->store, rebuild->run, rebuild->last.changes_json,
+                                        err));
+    DT_TRY(dt_store_attempt_set_provenance(rebuild->store, rebuild->run,
+                                           rebuild->last.provenance_json, err));
 out:
     return st;
 }
 
 /* True if something was started on the nodes: ranks may still be running there. */
-static bool has_places(const rebuilding *all)
+static bool has_places(const rebuilding *rebuild)
 {
     bool found = false;
     struct dirent *entry;
@@ -353,14 +357,14 @@ static bool has_places(const rebuilding *all)
     DIR *dir;
 
     dt_strbuf_init(&path);
-    dt_strbuf_add_fmt(&path, "%s/attempt-%lld", all->folder, (long long)all->lag.newest);
+    dt_strbuf_add_fmt(&path, "%s/attempt-%lld", rebuild->folder, (long long)rebuild->lag.newest);
     dir = opendir(path.data);
     while (dir != NULL && !found && (entry = readdir(dir)) != NULL) {
         if (strncmp(entry->d_name, "node-", strlen("node-")) != 0)
             continue;
         dt_strbuf_reset(&path);
-        dt_strbuf_add_fmt(&path, "%s/attempt-%lld/%s/" DT_NODE_LAYOUT_FILE, all->folder,
-                          (long long)all->lag.newest, entry->d_name);
+        dt_strbuf_add_fmt(&path, "%s/attempt-%lld/%s/" DT_NODE_LAYOUT_FILE, rebuild->folder,
+                          (long long)rebuild->lag.newest, entry->d_name);
         found = dt_file_exists(path.data);
     }
     if (dir != NULL)
@@ -371,17 +375,17 @@ static bool has_places(const rebuilding *all)
 
 /* Adds the nodes of an ended attempt as lost, so that nodes where something may be left are
  * asked again. */
-static dt_status add_nodes(rebuilding *all, bool known, dt_error *err)
+static dt_status add_nodes(rebuilding *rebuild, bool known, dt_error *err)
 {
     dt_status st = DT_OK;
 
-    for (int64_t i = 0; i < all->last.node_count && st == DT_OK; i++) {
-        dt_node row = all->last.nodes[i];
+    for (int64_t i = 0; i < rebuild->last.node_count && st == DT_OK; i++) {
+        dt_node row = rebuild->last.nodes[i];
 
         if (!known && strcmp(row.state, "released") != 0)
             row.state = "lost";
         row.acknowledged = 0; /* no event of its journal is stored */
-        st = dt_store_node_set(all->store, all->run, all->last.run.attempt, &row, err);
+        st = dt_store_node_set(rebuild->store, rebuild->run, rebuild->last.run.attempt, &row, err);
     }
     return st;
 }
@@ -389,73 +393,73 @@ static dt_status add_nodes(rebuilding *all, bool known, dt_error *err)
 /* Returns the state in which the newest attempt, which has not ended, resumes. In `starting`
  * running ranks are followed and missing ones started; in `running` a node is not given up just
  * because it cannot be reached now. */
-static dt_run_state state_to_resume_in(const rebuilding *all)
+static dt_run_state state_to_resume_in(const rebuilding *rebuild)
 {
-    if (!has_places(all))
+    if (!has_places(rebuild))
         return DT_RUN_QUEUED;
-    return all->last.run.state == DT_RUN_RUNNING ? DT_RUN_RUNNING : DT_RUN_STARTING;
+    return rebuild->last.run.state == DT_RUN_RUNNING ? DT_RUN_RUNNING : DT_RUN_STARTING;
 }
 
-static dt_status set_state(rebuilding *all, dt_error *err)
+static dt_status set_state(rebuilding *rebuild, dt_error *err)
 {
-    dt_run *run = &all->last.run;
-    bool ended = dt_run_state_is_terminal(run->state), newest = run->attempt == all->lag.newest;
-    int64_t started_ms = run->started_ms != 0 ? run->started_ms : all->last.created_ms;
-    dt_run_state before = newest && !ended                ? state_to_resume_in(all)
+    dt_run *run = &rebuild->last.run;
+    bool ended = dt_run_state_is_terminal(run->state), newest = run->attempt == rebuild->lag.newest;
+    int64_t started_ms = run->started_ms != 0 ? run->started_ms : rebuild->last.created_ms;
+    dt_run_state before = newest && !ended                ? state_to_resume_in(rebuild)
                           : ended && run->started_ms == 0 ? DT_RUN_QUEUED
                                                           : DT_RUN_STARTING;
     dt_status st;
 
-    DT_TRY(dt_store_run_set_state(all->store, all->run, before, -1, "", started_ms, err));
-    if ((ended || !newest) && run->attempt > all->lag.stored)
-        DT_TRY(add_nodes(all, ended, err));
+    DT_TRY(dt_store_run_set_state(rebuild->store, rebuild->run, before, -1, "", started_ms, err));
+    if ((ended || !newest) && run->attempt > rebuild->lag.stored)
+        DT_TRY(add_nodes(rebuild, ended, err));
     if (run->first_step_ms != 0)
-        DT_TRY(dt_store_run_set_progress(all->store, all->run, run->step, run->loss,
+        DT_TRY(dt_store_run_set_progress(rebuild->store, rebuild->run, run->step, run->loss,
                                          run->valid_loss, run->tokens_per_second,
                                          run->first_step_ms, err));
     if (ended)
-        DT_TRY(dt_store_run_set_state(all->store, all->run, run->state, run->exit_code, run->reason,
-                                      run->ended_ms, err));
+        DT_TRY(dt_store_run_set_state(rebuild->store, rebuild->run, run->state, run->exit_code,
+                                      run->reason, run->ended_ms, err));
     else if (!newest)
-        DT_TRY(dt_store_run_set_state(all->store, all->run, DT_RUN_FAILED, DT_EXIT_FAILED,
+        DT_TRY(dt_store_run_set_state(rebuild->store, rebuild->run, DT_RUN_FAILED, DT_EXIT_FAILED,
                                       "its end is missing from the history", started_ms, err));
 out:
     return st;
 }
 
 /* Replays the journals of an ended attempt; of a running one the agents send their events. */
-static dt_status replay(rebuilding *all, int64_t attempt, dt_error *err)
+static dt_status replay(rebuilding *rebuild, int64_t attempt, dt_error *err)
 {
-    const dt_replay what = {.store = all->store,
-                            .run = all->run,
-                            .folder = all->folder,
-                            .attempt = attempt,
-                            .nodes = all->last.nodes,
-                            .node_count = all->last.node_count};
+    const dt_replay request = {.store = rebuild->store,
+                               .run = rebuild->run,
+                               .folder = rebuild->folder,
+                               .attempt = attempt,
+                               .nodes = rebuild->last.nodes,
+                               .node_count = rebuild->last.node_count};
     bool whole = false;
     dt_status st = DT_OK;
 
-    if (attempt < all->lag.newest || dt_run_state_is_terminal(all->last.run.state))
-        DT_TRY(dt_replay_write(&whole, &what, err));
-    all->whole = all->whole && whole;
+    if (attempt < rebuild->lag.newest || dt_run_state_is_terminal(rebuild->last.run.state))
+        DT_TRY(dt_replay_write(&whole, &request, err));
+    rebuild->whole = rebuild->whole && whole;
 out:
     return st;
 }
 
-static dt_status write_attempts(rebuilding *all, dt_error *err)
+static dt_status write_attempts(rebuilding *rebuild, dt_error *err)
 {
     dt_status st;
 
-    DT_TRY(find_first(all, err));
-    for (int64_t attempt = all->lag.stored > 0 ? all->lag.stored : 1; attempt <= all->lag.newest;
-         attempt++) {
-        if (attempt == all->lag.stored && all->lag.stored_ended)
+    DT_TRY(find_first(rebuild, err));
+    for (int64_t attempt = rebuild->lag.stored > 0 ? rebuild->lag.stored : 1;
+         attempt <= rebuild->lag.newest; attempt++) {
+        if (attempt == rebuild->lag.stored && rebuild->lag.stored_ended)
             continue;
-        DT_TRY(recall(all, attempt, err));
-        if (attempt > all->lag.stored)
-            DT_TRY(add_attempt(all, err));
-        DT_TRY(set_state(all, err));
-        DT_TRY(replay(all, attempt, err));
+        DT_TRY(recall(rebuild, attempt, err));
+        if (attempt > rebuild->lag.stored)
+            DT_TRY(add_attempt(rebuild, err));
+        DT_TRY(set_state(rebuild, err));
+        DT_TRY(replay(rebuild, attempt, err));
     }
 out:
     return st;
@@ -463,9 +467,9 @@ out:
 
 /* --- the event that reports it */
 
-static dt_status add_event(rebuilding *all, json_t *json, dt_error *err)
+static dt_status add_event(rebuilding *rebuild, json_t *json, dt_error *err)
 {
-    dt_store_event event = {.attempt = all->lag.newest,
+    dt_store_event event = {.attempt = rebuild->lag.newest,
                             .node = -1,
                             .sequence = -1,
                             .rank = -1,
@@ -477,116 +481,119 @@ static dt_status add_event(rebuilding *all, json_t *json, dt_error *err)
     dt_strbuf_init(&text);
     dt_json_write(&text, json);
     event.json = text.data;
-    st = dt_store_event_add(all->store, all->run, &event, err);
+    st = dt_store_event_add(rebuild->store, rebuild->run, &event, err);
     dt_strbuf_release(&text);
     json_decref(json);
     return st;
 }
 
-static dt_status tell(rebuilding *all, dt_error *err)
+static dt_status record_restoration(rebuilding *rebuild, dt_error *err)
 {
     char before[200], text[400];
     dt_status st;
 
-    if (all->lag.stored == 0)
-        snprintf(before, sizeof(before), "the run store had lost run '%.100s'", all->run);
+    if (rebuild->lag.stored == 0)
+        snprintf(before, sizeof(before), "the run store had lost run '%.100s'", rebuild->run);
     else
         snprintf(before, sizeof(before), "the run store knew run '%.100s' only up to attempt %lld",
-                 all->run, (long long)all->lag.stored);
+                 rebuild->run, (long long)rebuild->lag.stored);
     snprintf(text, sizeof(text), "%s: restored from its folder and its journals%s", before,
-             all->whole ? "" : ", without the events that these no longer hold");
+             rebuild->whole ? "" : ", without the events that these no longer hold");
     dt_log_warn("%s", text);
-    DT_TRY(add_event(all,
-                     json_pack("{s:s, s:s, s:o}", "event", all->whole ? "restored" : "gap", "file",
-                               "store.db", "message", dt_json_text(text)),
+    DT_TRY(add_event(rebuild,
+                     json_pack("{s:s, s:s, s:o}", "event", rebuild->whole ? "restored" : "gap",
+                               "file", "store.db", "message", dt_json_text(text)),
                      err));
-    if (all->last.stop_asked && !dt_run_state_is_terminal(all->last.run.state))
-        DT_TRY(add_event(all, json_pack("{s:s, s:b}", "event", "stop", "now", 0), err));
+    if (rebuild->last.stop_asked && !dt_run_state_is_terminal(rebuild->last.run.state))
+        DT_TRY(add_event(rebuild, json_pack("{s:s, s:b}", "event", "stop", "now", 0), err));
 out:
     return st;
 }
 
 /* Writes the end of the attempt that the store knows without its end. */
-static dt_status write_end(rebuilding *all, dt_error *err)
+static dt_status write_end(rebuilding *rebuild, dt_error *err)
 {
-    const dt_run *run = &all->last.run;
+    const dt_run *run = &rebuild->last.run;
     dt_status st;
 
-    DT_TRY(dt_attempt_record_read(&all->last, all->folder, all->lag.newest, &all->arena, err));
-    DT_TRY(dt_store_run_set_state(all->store, all->run, run->state, run->exit_code, run->reason,
-                                  run->ended_ms, err));
+    DT_TRY(dt_attempt_record_read(&rebuild->last, rebuild->folder, rebuild->lag.newest,
+                                  &rebuild->arena, err));
+    DT_TRY(dt_store_run_set_state(rebuild->store, rebuild->run, run->state, run->exit_code,
+                                  run->reason, run->ended_ms, err));
     dt_log_info("the end of attempt %lld of run '%s' was recorded only in its folder",
-                (long long)all->lag.newest, all->run);
+                (long long)rebuild->lag.newest, rebuild->run);
 out:
     return st;
 }
 
-static dt_status write_lost(rebuilding *all, dt_error *err)
+static dt_status write_lost(rebuilding *rebuild, dt_error *err)
 {
     dt_status st;
 
-    DT_TRY(write_attempts(all, err));
-    DT_TRY(adopt_checkpoints(all->store, all->run, all->folder, &all->arena, err));
-    if (all->lag.newest > all->lag.stored)
-        DT_TRY(adopt_logs(all->store, all->run, all->folder, all->lag.newest, &all->arena, err));
-    DT_TRY(tell(all, err));
+    DT_TRY(write_attempts(rebuild, err));
+    DT_TRY(adopt_checkpoints(rebuild->store, rebuild->run, rebuild->folder, &rebuild->arena, err));
+    if (rebuild->lag.newest > rebuild->lag.stored)
+        DT_TRY(adopt_logs(rebuild->store, rebuild->run, rebuild->folder, rebuild->lag.newest,
+                          &rebuild->arena, err));
+    DT_TRY(record_restoration(rebuild, err));
 out:
     return st;
 }
 
-static dt_status write_rows(rebuilding *all, dt_error *err)
+static dt_status write_rows(rebuilding *rebuild, dt_error *err)
 {
     bool restored;
     dt_status st;
 
-    DT_TRY(all->lag.what == DT_STORE_LAG_END ? write_end(all, err) : write_lost(all, err));
-    if (all->last.run.exit_code != DT_EXIT_LEFT)
-        DT_TRY(dt_store_run_restore(all->store, &restored, all->run, err));
+    DT_TRY(rebuild->lag.what == DT_STORE_LAG_END ? write_end(rebuild, err)
+                                                 : write_lost(rebuild, err));
+    if (rebuild->last.run.exit_code != DT_EXIT_LEFT)
+        DT_TRY(dt_store_run_restore(rebuild->store, &restored, rebuild->run, err));
 out:
     return st;
 }
 
 /* The caller releases the arena. */
-static dt_status look(rebuilding *all, dt_store *store, const char *run, dt_error *err)
+static dt_status look(rebuilding *rebuild, dt_store *store, const char *run, dt_error *err)
 {
     dt_status st;
 
-    *all = (rebuilding){.store = store, .run = run, .whole = true};
-    dt_arena_init(&all->arena, 0);
-    DT_TRY(dt_run_path(&all->folder, run, NULL, &all->arena, err));
-    DT_TRY(store_lag_find(&all->lag, store, run, all->folder, &all->arena, err));
+    *rebuild = (rebuilding){.store = store, .run = run, .whole = true};
+    dt_arena_init(&rebuild->arena, 0);
+    DT_TRY(dt_run_path(&rebuild->folder, run, NULL, &rebuild->arena, err));
+    DT_TRY(store_lag_find(&rebuild->lag, store, run, rebuild->folder, &rebuild->arena, err));
 out:
     return st;
 }
 
 dt_status dt_rebuild_is_needed(bool *needed, dt_store *store, const char *run, dt_error *err)
 {
-    rebuilding all;
-    dt_status st = look(&all, store, run, err);
+    rebuilding rebuild;
+    dt_status st = look(&rebuild, store, run, err);
 
-    *needed = st == DT_OK && all.lag.what != DT_STORE_LAG_NONE;
-    dt_arena_release(&all.arena);
+    *needed = st == DT_OK && rebuild.lag.what != DT_STORE_LAG_NONE;
+    dt_arena_release(&rebuild.arena);
     return st;
 }
 
 dt_status dt_rebuild_run(bool *rebuilt, dt_store *store, const char *run, dt_error *err)
 {
     bool begun = false;
-    rebuilding all;
+    rebuilding rebuild;
     dt_status st;
 
     *rebuilt = false;
-    DT_TRY(look(&all, store, run, err));
-    if (all.lag.what == DT_STORE_LAG_NONE)
+    DT_TRY(look(&rebuild, store, run, err));
+    if (rebuild.lag.what == DT_STORE_LAG_NONE)
         goto out;
     DT_TRY(dt_store_begin(store, err));
     begun = true;
-    DT_TRY(write_rows(&all, err));
+    DT_TRY(write_rows(&rebuild, err));
     DT_TRY(dt_store_commit(store, err));
     *rebuilt = true;
 out:
     if (begun && st != DT_OK)
         dt_store_rollback(store);
-    dt_arena_release(&all.arena);
+    dt_arena_release(&rebuild.arena);
     return st;
 }

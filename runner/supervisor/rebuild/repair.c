@@ -29,46 +29,47 @@ typedef struct filling {
 } filling;
 
 /* The caller releases the arena. */
-static dt_status look(filling *all, dt_store *store, const char *run, dt_error *err)
+static dt_status look(filling *repair, dt_store *store, const char *run, dt_error *err)
 {
     dt_status st;
 
-    *all = (filling){.store = store, .run = run};
-    dt_arena_init(&all->arena, 0);
-    DT_TRY(dt_run_path(&all->folder, run, NULL, &all->arena, err));
-    DT_TRY(
-        dt_store_attempt_list(store, &all->attempts, &all->attempt_count, run, &all->arena, err));
+    *repair = (filling){.store = store, .run = run};
+    dt_arena_init(&repair->arena, 0);
+    DT_TRY(dt_run_path(&repair->folder, run, NULL, &repair->arena, err));
+    DT_TRY(dt_store_attempt_list(store, &repair->attempts, &repair->attempt_count, run,
+                                 &repair->arena, err));
 out:
     return st;
 }
 
 /* Finds the nodes of an attempt, from its folder or else from the store. */
-static dt_status find(dt_replay *out, filling *all, int64_t attempt, dt_error *err)
+static dt_status find(dt_replay *out, filling *repair, int64_t attempt, dt_error *err)
 {
     dt_status st = DT_OK;
     dt_node *rows, *nodes;
     int64_t count;
     dt_attempt_record record;
 
-    *out = (dt_replay){.store = all->store,
-                       .run = all->run,
-                       .folder = all->folder,
+    *out = (dt_replay){.store = repair->store,
+                       .run = repair->run,
+                       .folder = repair->folder,
                        .attempt = attempt,
                        .mend = true};
-    if (dt_attempt_record_read(&record, all->folder, attempt, &all->arena, NULL) == DT_OK) {
+    if (dt_attempt_record_read(&record, repair->folder, attempt, &repair->arena, NULL) == DT_OK) {
         out->nodes = record.nodes;
         out->node_count = record.node_count;
         goto out;
     }
-    DT_TRY(dt_store_node_list(all->store, &rows, &count, all->run, attempt, &all->arena, err));
+    DT_TRY(dt_store_node_list(repair->store, &rows, &count, repair->run, attempt, &repair->arena,
+                              err));
     for (int64_t i = 0; i < count; i++)
         if (rows[i].node >= DT_NODES_MAX)
             DT_THROW(err, DT_ERR_CORRUPT,
-                     "run '%s', attempt %lld: invalid node %lld in the history", all->run,
+                     "run '%s', attempt %lld: invalid node %lld in the history", repair->run,
                      (long long)attempt, (long long)rows[i].node);
     for (int64_t i = 0; i < count; i++)
         out->node_count = rows[i].node >= out->node_count ? rows[i].node + 1 : out->node_count;
-    nodes = dt_arena_alloc_array(&all->arena, (size_t)out->node_count + 1, sizeof(*nodes));
+    nodes = dt_arena_alloc_array(&repair->arena, (size_t)out->node_count + 1, sizeof(*nodes));
     for (int64_t i = 0; i < out->node_count; i++)
         nodes[i] = (dt_node){.node = i, .name = "", .state = "lost", .boot_id = ""};
     for (int64_t i = 0; i < count; i++)
@@ -78,39 +79,39 @@ out:
     return st;
 }
 
-static bool has_ended(const filling *all, int64_t i)
+static bool has_ended(const filling *repair, int64_t i)
 {
-    return dt_run_state_is_terminal(all->attempts[i].state);
+    return dt_run_state_is_terminal(repair->attempts[i].state);
 }
 
 dt_status dt_fill_missing_of(int64_t *missing, dt_store *store, const char *run, int64_t attempt,
                              int64_t node, dt_error *err)
 {
-    dt_replay what;
-    filling all;
+    dt_replay request;
+    filling repair;
     dt_status st;
 
     *missing = 0;
-    DT_TRY(look(&all, store, run, err));
-    DT_TRY(find(&what, &all, attempt, err));
-    DT_TRY(dt_replay_compare(missing, &what, node, err));
+    DT_TRY(look(&repair, store, run, err));
+    DT_TRY(find(&request, &repair, attempt, err));
+    DT_TRY(dt_replay_compare(missing, &request, node, err));
 out:
-    dt_arena_release(&all.arena);
+    dt_arena_release(&repair.arena);
     return st;
 }
 
-static dt_status compare(int64_t *missing, filling *all, dt_error *err)
+static dt_status compare(int64_t *missing, filling *repair, dt_error *err)
 {
     dt_status st = DT_OK;
     int64_t of_one;
-    dt_replay what;
+    dt_replay request;
 
     *missing = 0;
-    for (int64_t i = 0; i < all->attempt_count; i++) {
-        if (!has_ended(all, i))
+    for (int64_t i = 0; i < repair->attempt_count; i++) {
+        if (!has_ended(repair, i))
             continue;
-        DT_TRY(find(&what, all, all->attempts[i].attempt, err));
-        DT_TRY(dt_replay_compare(&of_one, &what, -1, err));
+        DT_TRY(find(&request, repair, repair->attempts[i].attempt, err));
+        DT_TRY(dt_replay_compare(&of_one, &request, -1, err));
         *missing += of_one;
     }
 out:
@@ -119,28 +120,28 @@ out:
 
 dt_status dt_fill_missing(int64_t *missing, dt_store *store, const char *run, dt_error *err)
 {
-    filling all;
+    filling repair;
     dt_status st;
 
     *missing = 0;
-    DT_TRY(look(&all, store, run, err));
-    DT_TRY(compare(missing, &all, err));
+    DT_TRY(look(&repair, store, run, err));
+    DT_TRY(compare(missing, &repair, err));
 out:
-    dt_arena_release(&all.arena);
+    dt_arena_release(&repair.arena);
     return st;
 }
 
 /* Adds missing node rows, so that nodes where something may be left are asked again. */
-static dt_status add_nodes(filling *all, const dt_replay *what, dt_error *err)
+static dt_status add_nodes(filling *repair, const dt_replay *request, dt_error *err)
 {
     dt_status st;
     dt_node *rows;
     int64_t count;
 
-    DT_TRY(
-        dt_store_node_list(all->store, &rows, &count, all->run, what->attempt, &all->arena, err));
-    for (int64_t i = 0; i < what->node_count; i++) {
-        dt_node row = what->nodes[i];
+    DT_TRY(dt_store_node_list(repair->store, &rows, &count, repair->run, request->attempt,
+                              &repair->arena, err));
+    for (int64_t i = 0; i < request->node_count; i++) {
+        dt_node row = request->nodes[i];
         bool known = false;
 
         for (int64_t j = 0; j < count; j++)
@@ -149,7 +150,7 @@ static dt_status add_nodes(filling *all, const dt_replay *what, dt_error *err)
             row.state = "lost";
         row.acknowledged = 0;
         if (!known)
-            DT_TRY(dt_store_node_set(all->store, all->run, what->attempt, &row, err));
+            DT_TRY(dt_store_node_set(repair->store, repair->run, request->attempt, &row, err));
     }
 out:
     return st;
@@ -157,41 +158,42 @@ out:
 
 /* Writes the rows of an attempt. Rows that come from a damaged file may be wrong: if the
  * journals, whose lines have checksums, are complete, they replace all of the attempt's rows. */
-static dt_status write_attempt(filling *all, const dt_replay *what, bool replace, dt_error *err)
+static dt_status write_attempt(filling *repair, const dt_replay *request, bool replace,
+                               dt_error *err)
 {
     dt_status st;
     bool whole;
 
-    DT_TRY(add_nodes(all, what, err));
-    DT_TRY(dt_replay_write(&whole, what, err));
-    if (replace && whole && what->node_count > 0) {
-        DT_TRY(dt_store_attempt_clear(all->store, all->run, what->attempt, err));
-        DT_TRY(dt_replay_write(&whole, what, err));
+    DT_TRY(add_nodes(repair, request, err));
+    DT_TRY(dt_replay_write(&whole, request, err));
+    if (replace && whole && request->node_count > 0) {
+        DT_TRY(dt_store_attempt_clear(repair->store, repair->run, request->attempt, err));
+        DT_TRY(dt_replay_write(&whole, request, err));
     }
 out:
     return st;
 }
 
-static dt_status write_all(filling *all, bool replace, dt_error *err)
+static dt_status write_all(filling *repair, bool replace, dt_error *err)
 {
     bool begun = false;
     dt_status st;
-    dt_replay what;
+    dt_replay request;
 
-    DT_TRY(dt_store_begin(all->store, err));
+    DT_TRY(dt_store_begin(repair->store, err));
     begun = true;
-    for (int64_t i = 0; i < all->attempt_count; i++) {
-        if (!has_ended(all, i))
+    for (int64_t i = 0; i < repair->attempt_count; i++) {
+        if (!has_ended(repair, i))
             continue;
-        DT_TRY(find(&what, all, all->attempts[i].attempt, err));
-        DT_TRY(write_attempt(all, &what, replace, err));
+        DT_TRY(find(&request, repair, repair->attempts[i].attempt, err));
+        DT_TRY(write_attempt(repair, &request, replace, err));
     }
-    DT_TRY(dt_store_commit(all->store, err));
+    DT_TRY(dt_store_commit(repair->store, err));
     begun = false;
-    DT_TRY(dt_store_pyramid_renew(all->store, all->run, err));
+    DT_TRY(dt_store_pyramid_renew(repair->store, repair->run, err));
 out:
     if (begun)
-        dt_store_rollback(all->store);
+        dt_store_rollback(repair->store);
     return st;
 }
 
@@ -200,16 +202,16 @@ dt_status dt_fill_run(int64_t *filled, dt_store *store, const char *run, bool of
 {
     dt_error busy = DT_ERROR_INIT;
     const char *path;
-    filling all;
+    filling repair;
     dt_status st;
     int lock = -1;
 
     *filled = 0;
-    DT_TRY(look(&all, store, run, err));
-    if (!dt_file_exists(all.folder))
+    DT_TRY(look(&repair, store, run, err));
+    if (!dt_file_exists(repair.folder))
         goto out;
-    DT_TRY(dt_run_check_owner(run, all.folder, err));
-    DT_TRY(dt_run_path(&path, run, "supervisor.lock", &all.arena, err));
+    DT_TRY(dt_run_check_owner(run, repair.folder, err));
+    DT_TRY(dt_run_path(&path, run, "supervisor.lock", &repair.arena, err));
     st = dt_file_lock(&lock, path, &busy);
     if (st == DT_ERR_BUSY) {
         st = DT_OK;
@@ -217,13 +219,13 @@ dt_status dt_fill_run(int64_t *filled, dt_store *store, const char *run, bool of
     }
     if (st != DT_OK)
         DT_THROW(err, st, "%s", busy.message);
-    DT_TRY(compare(filled, &all, err));
+    DT_TRY(compare(filled, &repair, err));
     if (*filled > 0 || of_damaged)
-        DT_TRY(write_all(&all, of_damaged, err));
+        DT_TRY(write_all(&repair, of_damaged, err));
 out:
     if (lock >= 0)
         close(lock);
-    dt_arena_release(&all.arena);
+    dt_arena_release(&repair.arena);
     return st;
 }
 

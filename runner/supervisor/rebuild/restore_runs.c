@@ -30,25 +30,26 @@ static bool is_released(const dt_node *node)
 }
 
 /* True if a node of attempt `from` was released in it or in a later one. all: nodes by attempt, from attempt 1. */
-static bool is_node_proved(const nodes_of *all, int64_t attempts, int64_t from, const dt_node *node)
+static bool is_node_proved(const nodes_of *attempts_nodes, int64_t attempts, int64_t from,
+                           const dt_node *node)
 {
     if (is_released(node))
         return true;
     for (int64_t later = from; later < attempts; later++)
-        for (int64_t i = 0; i < all[later].count; i++)
-            if (strcmp(all[later].items[i].name, node->name) == 0 &&
-                is_released(&all[later].items[i]))
+        for (int64_t i = 0; i < attempts_nodes[later].count; i++)
+            if (strcmp(attempts_nodes[later].items[i].name, node->name) == 0 &&
+                is_released(&attempts_nodes[later].items[i]))
                 return true;
     return false;
 }
 
 /* True if nothing is left on the nodes of the attempt and of those before it: an attempt that leaves out a lost node
  * can end in doubt about it. */
-static bool is_proved(const nodes_of *all, int64_t attempts, int64_t attempt)
+static bool is_proved(const nodes_of *attempts_nodes, int64_t attempts, int64_t attempt)
 {
     for (int64_t one = 1; one <= attempt; one++)
-        for (int64_t i = 0; i < all[one - 1].count; i++)
-            if (!is_node_proved(all, attempts, one, &all[one - 1].items[i]))
+        for (int64_t i = 0; i < attempts_nodes[one - 1].count; i++)
+            if (!is_node_proved(attempts_nodes, attempts, one, &attempts_nodes[one - 1].items[i]))
                 return false;
     return true;
 }
@@ -83,20 +84,21 @@ dt_status dt_run_amend_end(dt_store *store, const char *run, dt_arena *arena, dt
 {
     dt_attempt *attempts;
     dt_status st = DT_OK;
-    nodes_of *all;
+    nodes_of *attempts_nodes;
     int64_t count;
 
     DT_TRY(dt_store_attempt_list(store, &attempts, &count, run, arena, err));
-    all = dt_arena_alloc_array(arena, (size_t)count + 1, sizeof(*all));
+    attempts_nodes = dt_arena_alloc_array(arena, (size_t)count + 1, sizeof(*attempts_nodes));
     for (int64_t i = 0; i < count; i++)
-        DT_TRY(dt_store_node_list(store, &all[i].items, &all[i].count, run, attempts[i].attempt,
-                                  arena, err));
+        DT_TRY(dt_store_node_list(store, &attempts_nodes[i].items, &attempts_nodes[i].count, run,
+                                  attempts[i].attempt, arena, err));
     for (int64_t i = 0; i < count; i++) {
         const dt_attempt *one = &attempts[i];
         const char *doubt = find_doubt(one->reason), *reason;
         int code = one->exit_code;
 
-        if (doubt == NULL || !dt_run_state_is_terminal(one->state) || !is_proved(all, count, i + 1))
+        if (doubt == NULL || !dt_run_state_is_terminal(one->state) ||
+            !is_proved(attempts_nodes, count, i + 1))
             continue;
         if (code == DT_EXIT_LEFT)
             code = one->state == DT_RUN_STOPPED    ? DT_EXIT_STOPPED
@@ -281,15 +283,15 @@ void dt_restore_runs(dt_store *store)
 {
     const char *state, *runs;
     int64_t count = 0;
-    lost *all = NULL;
+    lost *unsettled = NULL;
     dt_arena arena;
 
     dt_arena_init(&arena, 0);
     if (dt_dir_path(&state, DT_DIR_STATE, &arena, NULL) == DT_OK &&
         (runs = dt_arena_printf(&arena, "%s/runs", state)) != NULL)
-        count = find_unsettled(&all, store, runs, &arena);
+        count = find_unsettled(&unsettled, store, runs, &arena);
     for (int64_t i = 0; i < count; i++)
-        (void)dt_restore_run(store, all[i].run);
-    free(all);
+        (void)dt_restore_run(store, unsettled[i].run);
+    free(unsettled);
     dt_arena_release(&arena);
 }

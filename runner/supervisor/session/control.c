@@ -26,11 +26,11 @@ struct dt_control {
 
 static void drop(dt_control *control)
 {
-    dt_control **at = &control->session->control.clients;
+    dt_control **link = &control->session->control.clients;
 
-    while (*at != control)
-        at = &(*at)->next;
-    *at = control->next;
+    while (*link != control)
+        link = &(*link)->next;
+    *link = control->next;
     dt_stream_close(control->stream);
     dt_strbuf_release(&control->answer);
     free(control);
@@ -70,8 +70,8 @@ static void take_agent(dt_session *session, const char *agent)
 }
 
 /* *changes: the request changed the run, so the answer must wait for the store. */
-static dt_status obey(bool *changes, dt_session *session, const char *text, size_t length,
-                      dt_error *err)
+static dt_status handle_request(bool *changes, dt_session *session, const char *text, size_t length,
+                                dt_error *err)
 {
     json_t *request = NULL;
     const char *command;
@@ -106,7 +106,7 @@ static void on_line(void *context, const char *text, size_t length, bool cut)
     if (cut)
         DT_FAIL(&err, DT_ERR_USAGE, "the request is longer than %d bytes", REQUEST_MAX_BYTES);
     else
-        obey(&changes, control->session, text, length, &err);
+        handle_request(&changes, control->session, text, length, &err);
     answer =
         err.code == DT_OK
             ? json_pack("{s:b, s:s}", "ok", 1, "state", dt_run_state_name(control->session->state))

@@ -119,11 +119,11 @@ static dt_status fetch_again(dt_session *session, const dt_message *message, dt_
     dt_status st = DT_OK;
 
     if (dt_message_is_program_checkpoint(message)) {
-        if (dt_parts_bring_saved(session))
-            dt_parts_fetch(session, message); /* nothing is brought twice */
+        if (dt_components_bring_saved(session))
+            dt_components_fetch(session, message); /* nothing is brought twice */
         return DT_OK;
     }
-    if (!dt_parts_fetch_checkpoints(session))
+    if (!dt_components_fetch_checkpoints(session))
         return DT_OK;
     DT_TRY(dt_store_checkpoint_list(session->store, &rows, &count, session->run, &session->arena,
                                     err));
@@ -131,7 +131,7 @@ static dt_status fetch_again(dt_session *session, const dt_message *message, dt_
         known = known || (rows[i].attempt == session->attempt &&
                           rows[i].step >= dt_message_int(message, "step", 0));
     if (!known)
-        dt_parts_fetch(session, message);
+        dt_components_fetch(session, message);
 out:
     return st;
 }
@@ -286,7 +286,7 @@ static dt_status lay_out(dt_session *session, const dt_plan *plan, dt_error *err
     take_task(session, plan);
     session->world_size = plan->world_size;
     plan_nodes(session, plan);
-    DT_TRY(dt_parts_open_collector(session, err));
+    DT_TRY(dt_components_open_collector(session, err));
     dt_collector_set_step(session->collector, row->first_step_ms != 0 ? row->step : 0);
     plan_ranks(session, plan);
     for (int64_t i = 0; i < plan->node_count; i++)
@@ -358,7 +358,7 @@ static dt_status keep_first(dt_session *session, dt_error *err)
 
 /* Applies the stop mark of supervisor.lock: a stop that the previous supervisor may not have
  * seen, or one that killed it and the agents. Ranks that died with them count as stopped. */
-static dt_status obey_mark(dt_session *session, dt_error *err)
+static dt_status apply_stop_mark(dt_session *session, dt_error *err)
 {
     dt_stop_mark mark = dt_stop_mark_read(session->folder, session->attempt);
     bool known = session->verdict.stop_asked;
@@ -401,7 +401,7 @@ dt_status dt_session_load(dt_session *session, const char *run, dt_error *err)
     DT_TRY(recall_rows(session, err));
     DT_TRY(read_attempt(session, err));
     DT_TRY(dt_run_secret(&session->secret, session->folder, &session->arena, err));
-    DT_TRY(dt_parts_open(session, err));
+    DT_TRY(dt_components_open(session, err));
     DT_TRY(dt_nodes_open(session, err));
     dt_session_fault_open(session);
     if (session->plan_problem != NULL)
@@ -409,7 +409,7 @@ dt_status dt_session_load(dt_session *session, const char *run, dt_error *err)
     DT_TRY(dt_collector_commit(session->collector, err)); /* events recorded while loading */
     dt_watch_open(session);
     DT_TRY(recall_events(session, err));
-    DT_TRY(obey_mark(session, err));
+    DT_TRY(apply_stop_mark(session, err));
     session->record.stop_asked = session->verdict.stop_asked;
     DT_TRY(keep_first(session, err));
     session->begun_seconds = dt_session_now(session);
@@ -425,7 +425,7 @@ void dt_session_unload(dt_session *session)
         dt_node_link_close(session->nodes[i].link);
     dt_control_close_all(session);
     dt_listener_close(session->control.listener);
-    dt_parts_close(session);
+    dt_components_close(session);
     dt_poll_clock_close(&session->clock);
     dt_session_fault_close(session);
     uv_close((uv_handle_t *)&session->leave_timer, NULL);
@@ -436,7 +436,7 @@ void dt_session_unload(dt_session *session)
     uv_loop_close(&session->loop);
     for (int64_t i = 0; i < session->node_count; i++)
         dt_node_link_free(session->nodes[i].link);
-    dt_parts_free(session);
+    dt_components_free(session);
     dt_store_close(session->store);
     dt_verdict_release(&session->verdict);
     json_decref(session->plan);

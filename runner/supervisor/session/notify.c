@@ -145,7 +145,7 @@ static void item_free(news *item)
     free(item);
 }
 
-static void tell_all(void *context)
+static void send_all(void *context)
 {
     dt_notifier *notifier = context;
     news *item;
@@ -181,7 +181,7 @@ dt_status dt_notifier_open(dt_notifier **out, dt_error *err)
     uv_mutex_init(&notifier->lock);
     uv_cond_init(&notifier->changed);
     atomic_init(&notifier->hurry, false);
-    if (uv_thread_create(&notifier->thread, tell_all, notifier) != 0) {
+    if (uv_thread_create(&notifier->thread, send_all, notifier) != 0) {
         free(notifier);
         return DT_FAIL(err, DT_ERR_IO, "cannot start a thread");
     }
@@ -189,7 +189,7 @@ dt_status dt_notifier_open(dt_notifier **out, dt_error *err)
     return DT_OK;
 }
 
-void dt_notifier_tell(dt_notifier *notifier, const char *url, json_t *message)
+void dt_notifier_send(dt_notifier *notifier, const char *url, json_t *message)
 {
     news *item = dt_calloc(1, sizeof(*item)), **last = &notifier->first;
     dt_strbuf body;

@@ -61,7 +61,7 @@ static void notify(dt_session *session, const char *event, int64_t attempt, cons
     if (session->settings.webhook[0] == '\0' ||
         dt_store_run_find(session->store, &row, session->run, &session->arena, NULL) != DT_OK)
         return;
-    dt_notifier_tell(
+    dt_notifier_send(
         session->notifier, session->settings.webhook,
         json_pack("{s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:b, s:o, s:s}", "event", event, "run",
                   session->run, "name", row.name, "attempt", (json_int_t)attempt, "step",
@@ -116,7 +116,7 @@ static bool is_same_error(dt_session *session)
 {
     int64_t count, most_ms = dt_times_ms(dt_times()->at_once_seconds);
     const dt_attempt *before = NULL;
-    dt_attempt *all;
+    dt_attempt *attempts_list;
     const char *reason;
     dt_run_state state;
     int code;
@@ -124,12 +124,12 @@ static bool is_same_error(dt_session *session)
     if (!session->settings.is_command || session->restart.count == 0 ||
         session->restart.previous_stepped || has_stepped(session) ||
         dt_clock_wall_ms() - session->record.run.started_ms > most_ms ||
-        dt_store_attempt_list(session->store, &all, &count, session->run, &session->arena, NULL) !=
-            DT_OK)
+        dt_store_attempt_list(session->store, &attempts_list, &count, session->run, &session->arena,
+                              NULL) != DT_OK)
         return false;
     for (int64_t i = 0; i < count; i++)
-        if (all[i].attempt == session->attempt - 1)
-            before = &all[i];
+        if (attempts_list[i].attempt == session->attempt - 1)
+            before = &attempts_list[i];
     dt_verdict_give(&session->verdict, &state, &code, &reason);
     return before != NULL && before->start_step == session->start_step && before->elapsed_ms >= 0 &&
            before->elapsed_ms <= most_ms && dt_restart_same_reason(before->reason, reason);
@@ -308,7 +308,7 @@ out:
 
 /* --- nodes that cannot be asked */
 
-static void tell_unreached(void *context, const char *text)
+static void add_unreached(void *context, const char *text)
 {
     dt_session *session = context;
 
@@ -316,7 +316,7 @@ static void tell_unreached(void *context, const char *text)
 }
 
 /* Adds each node that this attempt lost and where ranks may still be running to the verdict. */
-static void tell_lost(dt_session *session)
+static void add_lost_nodes(dt_session *session)
 {
     for (int64_t i = 0; i < session->node_count; i++) {
         const dt_supervised_node *node = &session->nodes[i];
@@ -334,7 +334,7 @@ static void tell_lost(dt_session *session)
 
 /* True if the reason must name nodes where processes may still run: after a stop, and after a
  * failure that no restart follows. */
-static bool must_tell(dt_session *session)
+static bool names_left_nodes(dt_session *session)
 {
     return session->verdict.stop_asked ||
            (dt_verdict_has_failed(&session->verdict) && !dt_restart_is_due(session));
@@ -383,7 +383,7 @@ dt_status dt_action_conclude(dt_session *session, dt_supervised_node *unused, dt
         dt_checkpoint_fetcher_cancel(session->fetcher);
     if (!dt_checkpoint_fetcher_is_idle(session->fetcher))
         return DT_OK; /* it dispatches RELEASED again */
-    if (must_tell(session) && !dt_reaper_is_done(session->reaper))
+    if (names_left_nodes(session) && !dt_reaper_is_done(session->reaper))
         return DT_OK; /* the same */
     DT_TRY(settle(session, err));
     if (!alone && session->leave != DT_LEAVE_OVER) {
@@ -392,10 +392,10 @@ dt_status dt_action_conclude(dt_session *session, dt_supervised_node *unused, dt
     }
     if (!dt_restart_is_due(session) && !(is_collected(session) && is_cleaned_up(session)))
         return DT_OK; /* the same */
-    if (must_tell(session)) {
+    if (names_left_nodes(session)) {
         if (!session->verdict.stop_asked) /* after a stop, each lost node was reported at once */
-            tell_lost(session);
-        dt_reaper_tell(session->reaper, tell_unreached, session);
+            add_lost_nodes(session);
+        dt_reaper_list_unreached(session->reaper, add_unreached, session);
     }
     if (!dt_store_is_current(session->store)) {
         DT_TRY(dt_collector_move(&rows, session->store, err));

@@ -10,7 +10,7 @@
  *   missing_plan.c  ends a run without a plan
  *   state.c         the [state][event] table and its handlers
  *   nodes.c         callbacks of the node links, rendezvous
- *   parts.c         callbacks of collector, fetcher, reaper, cleanup
+ *   components.c    callbacks of collector, fetcher, reaper, cleanup
  *   watch.c         slow and hanging ranks
  *   control.c       runs/ID/control.sock
  *   outcome.c       what the end waits for, how the attempt ended
@@ -134,7 +134,7 @@ struct dt_session {
         DT_LEAVE_OVER
     } leave;
     uv_timer_t leave_timer; /* ends the wait */
-    bool progressed;        /* events were stored some time after the start (parts.c) */
+    bool progressed;        /* events were stored some time after the start (components.c) */
     dt_status failure;      /* why the session ends before the run does */
     dt_error failure_error;
 };
@@ -206,17 +206,17 @@ dt_status dt_missing_plan_substitute(dt_plan *plan, dt_session *session, const c
  * asked to stop. */
 dt_status dt_missing_plan_stop(dt_session *session, dt_error *err);
 
-/* --- parts.c, nodes.c */
-dt_status dt_parts_open_collector(dt_session *session, dt_error *err);
+/* --- components.c, nodes.c */
+dt_status dt_components_open_collector(dt_session *session, dt_error *err);
 /* Call once the rows are loaded. */
-dt_status dt_parts_open(dt_session *session, dt_error *err);
-void dt_parts_close(dt_session *session);
-void dt_parts_free(dt_session *session); /* after the loop has no more handles */
+dt_status dt_components_open(dt_session *session, dt_error *err);
+void dt_components_close(dt_session *session);
+void dt_components_free(dt_session *session); /* after the loop has no more handles */
 /* True if the nodes do not share the checkpoint folder: then checkpoints are fetched. */
-bool dt_parts_fetch_checkpoints(const dt_session *session);
+bool dt_components_fetch_checkpoints(const dt_session *session);
 /* The same for checkpoints of a command's program. */
-bool dt_parts_bring_saved(const dt_session *session);
-void dt_parts_fetch(dt_session *session, const dt_message *message);
+bool dt_components_bring_saved(const dt_session *session);
+void dt_components_fetch(dt_session *session, const dt_message *message);
 /* Opens the links and restores the paths of each node; call once plan and rows are loaded. */
 dt_status dt_nodes_open(dt_session *session, dt_error *err);
 
@@ -232,7 +232,7 @@ void dt_watch_event(dt_session *session, const dt_message *message);
 typedef struct dt_next_attempt {
     int64_t attempt, restarts, start_step;
     const char *checkpoint;         /* "": from the start */
-    const char *program_checkpoint; /* of a command (plan.h); "": none */
+    const char *program_checkpoint; /* checkpoint of a command's program (plan.h); "": none */
     /* as recorded in the checkpoint; 0: unknown, or the checkpoint is of another attempt */
     int64_t steps_total;
     int64_t nodes_lost; /* lost nodes that are left out */

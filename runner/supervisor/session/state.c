@@ -105,19 +105,20 @@ static bool all_shared(const dt_session *session)
 static dt_status agree_on_addresses(const char ***out, dt_session *session, dt_error *err)
 {
     size_t count = (size_t)session->node_count;
-    dt_node_addresses *all = dt_arena_alloc_array(&session->arena, count, sizeof(all[0]));
+    dt_node_addresses *node_addresses =
+        dt_arena_alloc_array(&session->arena, count, sizeof(node_addresses[0]));
 
     *out = dt_arena_alloc_array(&session->arena, count, sizeof((*out)[0]));
     for (int64_t i = 0; i < session->node_count; i++) {
         const dt_node_layout *place = dt_node_link_place(session->nodes[i].link);
 
-        all[i] = (dt_node_addresses){.node = session->nodes[i].name};
+        node_addresses[i] = (dt_node_addresses){.node = session->nodes[i].name};
         if (place != NULL) {
-            all[i].preferred = place->address;
-            all[i].other = place->other_address;
+            node_addresses[i].preferred = place->address;
+            node_addresses[i].other = place->other_address;
         }
     }
-    return dt_node_addresses_agree(*out, all, session->node_count, err);
+    return dt_node_addresses_agree(*out, node_addresses, session->node_count, err);
 }
 
 /* Adds the variables that `env` of a command references, as DTRUN_SECRET_NAME (runner/agent/program/invocation.c). A variable that

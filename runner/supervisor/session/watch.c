@@ -60,13 +60,13 @@ static int suspicion(const json_t *diagnosis)
     return 0;
 }
 
-static void say_rank(dt_strbuf *out, const dt_hang_diagnosis *all, int64_t rank,
-                     const json_t *diagnosis)
+static void describe_rank(dt_strbuf *out, const dt_hang_diagnosis *hang, int64_t rank,
+                          const json_t *diagnosis)
 {
-    const dt_watchdog_rank *seen = &all->watchdog->ranks[rank];
+    const dt_watchdog_rank *seen = &hang->watchdog->ranks[rank];
     const json_t *where = where_of(diagnosis);
 
-    dt_strbuf_add_fmt(out, "rank %lld on %s ", (long long)rank, all->host_of(all->context, rank));
+    dt_strbuf_add_fmt(out, "rank %lld on %s ", (long long)rank, hang->host_of(hang->context, rank));
     if (suspicion(diagnosis) >= 3) {
         dt_strbuf_add_fmt(out, "is in state %s (%s", text_of(diagnosis, "state"),
                           text_of(diagnosis, "state_words"));
@@ -87,13 +87,13 @@ static void say_rank(dt_strbuf *out, const dt_hang_diagnosis *all, int64_t rank,
 }
 
 /* Returns the rank whose program is most likely what the others wait for; -1 if none was described. */
-static int64_t find_program(const dt_hang_diagnosis *all, int64_t besides)
+static int64_t find_program(const dt_hang_diagnosis *hang, int64_t besides)
 {
     int64_t found = -1, most = -1;
 
-    for (int64_t i = 0; i < all->watchdog->rank_count; i++) {
+    for (int64_t i = 0; i < hang->watchdog->rank_count; i++) {
         const json_t *program =
-            json_object_get(json_array_get(all->diagnoses, (size_t)i), "program");
+            json_object_get(json_array_get(hang->diagnoses, (size_t)i), "program");
         int64_t suspicion = json_integer_value(json_object_get(program, "suspicion"));
 
         if (!json_is_object(program) || i == besides || suspicion <= most)
@@ -104,14 +104,14 @@ static int64_t find_program(const dt_hang_diagnosis *all, int64_t besides)
     return found;
 }
 
-static void say_program(dt_strbuf *out, const dt_hang_diagnosis *all, int64_t rank)
+static void describe_program(dt_strbuf *out, const dt_hang_diagnosis *hang, int64_t rank)
 {
     const json_t *program =
-        json_object_get(json_array_get(all->diagnoses, (size_t)rank), "program");
+        json_object_get(json_array_get(hang->diagnoses, (size_t)rank), "program");
     double quiet = json_number_value(json_object_get(program, "quiet_seconds"));
 
-    dt_strbuf_add_fmt(out, "rank %lld on %s %s", (long long)rank, all->host_of(all->context, rank),
-                      text_of(program, "words"));
+    dt_strbuf_add_fmt(out, "rank %lld on %s %s", (long long)rank,
+                      hang->host_of(hang->context, rank), text_of(program, "words"));
     if (text_of(program, "wchan")[0] != '\0')
         dt_strbuf_add_fmt(out, " in the kernel's %s", text_of(program, "wchan"));
     if (quiet >= 1)
@@ -119,34 +119,34 @@ static void say_program(dt_strbuf *out, const dt_hang_diagnosis *all, int64_t ra
 }
 
 /* Returns false if the ranks run no programs. */
-static bool say_programs(dt_strbuf *out, const dt_hang_diagnosis *all)
+static bool describe_programs(dt_strbuf *out, const dt_hang_diagnosis *hang)
 {
-    int64_t worst = find_program(all, -1), other = find_program(all, worst);
+    int64_t worst = find_program(hang, -1), other = find_program(hang, worst);
 
     if (worst < 0)
         return false;
     dt_strbuf_add_str(out, ": ");
-    say_program(out, all, worst);
+    describe_program(out, hang, worst);
     if (other >= 0) {
         dt_strbuf_add_str(out, ", while ");
-        say_program(out, all, other);
+        describe_program(out, hang, other);
     }
     return true;
 }
 
 /* Appends ": rank 2 on b does not answer, while rank 0 on a waits in all_reduce"; appends
  * nothing if there is no diagnosis. hung: the rank that the watchdog found hanging. Only `hung` is known to compute without end; the other causes show in the diagnoses. */
-static void hang_diagnosis_say(dt_strbuf *out, const dt_hang_diagnosis *all, int64_t hung)
+static void describe_hang(dt_strbuf *out, const dt_hang_diagnosis *hang, int64_t hung)
 {
-    bool is_loop = all->watchdog->ranks[hung].condition == DT_WATCHDOG_RUNS;
+    bool is_loop = hang->watchdog->ranks[hung].condition == DT_WATCHDOG_RUNS;
     const json_t *worst = NULL, *waiting = NULL;
     int64_t loops = is_loop ? hung : -1, worst_rank = -1, waiting_rank = -1, alike = 0;
 
-    if (say_programs(out, all))
+    if (describe_programs(out, hang))
         return;
 
-    for (int64_t i = 0; i < all->watchdog->rank_count; i++) {
-        const json_t *diagnosis = json_array_get(all->diagnoses, (size_t)i);
+    for (int64_t i = 0; i < hang->watchdog->rank_count; i++) {
+        const json_t *diagnosis = json_array_get(hang->diagnoses, (size_t)i);
 
         if (!json_is_object(diagnosis))
             continue;
@@ -165,13 +165,13 @@ static void hang_diagnosis_say(dt_strbuf *out, const dt_hang_diagnosis *all, int
     if (worst == NULL)
         return;
     dt_strbuf_add_str(out, ": ");
-    say_rank(out, all, worst_rank, worst);
+    describe_rank(out, hang, worst_rank, worst);
     if (alike > 1)
         dt_strbuf_add_fmt(out, ", and %lld other rank%s too", (long long)alike - 1,
                           alike > 2 ? "s" : "");
     if (waiting != NULL && waiting != worst) {
         dt_strbuf_add_str(out, ", while ");
-        say_rank(out, all, waiting_rank, waiting);
+        describe_rank(out, hang, waiting_rank, waiting);
     }
 }
 
@@ -214,7 +214,7 @@ static dt_status say(dt_session *session, const char *event, const char *message
     return st;
 }
 
-static void say_silence(dt_strbuf *out, const dt_session *session)
+static void describe_silence(dt_strbuf *out, const dt_session *session)
 {
     dt_strbuf_init(out);
     if (session->settings.is_command) {
@@ -228,7 +228,7 @@ static void say_silence(dt_strbuf *out, const dt_session *session)
 
 /* Returns the rank that shows best that the run is slow: the one that advanced last, else one
  * that does something; -1 if there is none. */
-static int64_t liveliest(const dt_watchdog *dog)
+static int64_t find_most_active(const dt_watchdog *dog)
 {
     int64_t found = -1;
 
@@ -242,9 +242,9 @@ static int64_t liveliest(const dt_watchdog *dog)
 }
 
 /* Reports slowness, once per silence. */
-static dt_status say_slow(dt_session *session, dt_error *err)
+static dt_status report_slow(dt_session *session, dt_error *err)
 {
-    int64_t rank = liveliest(&session->watch.watchdog);
+    int64_t rank = find_most_active(&session->watch.watchdog);
     const dt_watchdog_rank *seen;
     dt_strbuf text;
     dt_status st;
@@ -252,13 +252,13 @@ static dt_status say_slow(dt_session *session, dt_error *err)
     if (session->watch.slow_reported || rank < 0)
         return DT_OK;
     seen = &session->watch.watchdog.ranks[rank];
-    say_silence(&text, session);
+    describe_silence(&text, session);
     dt_strbuf_add_fmt(&text, ": slow, not hung: rank %lld on %s ", (long long)rank,
                       host_of(session, rank));
     if (seen->still_seconds < dt_silence_limit(&session->watch.silence))
         dt_strbuf_add_fmt(&text, "advanced %.0f s ago", seen->still_seconds);
     else
-        dt_strbuf_add_str(&text, dt_watchdog_condition_words(seen->condition));
+        dt_strbuf_add_str(&text, dt_watchdog_condition_text(seen->condition));
     session->watch.slow_reported = true;
     st = say(session, "slow", text.data, err);
     dt_strbuf_release(&text);
@@ -270,7 +270,7 @@ static dt_status ask(dt_session *session, dt_error *err)
     dt_strbuf text;
     dt_status st;
 
-    say_silence(&text, session);
+    describe_silence(&text, session);
     dt_strbuf_add_str(&text, ": asking the ranks for a diagnosis");
     st = say(session, "hang", text.data, err);
     dt_strbuf_release(&text);
@@ -297,8 +297,8 @@ static dt_status end(dt_session *session, int64_t hung, dt_error *err)
     dt_strbuf text;
     dt_status st;
 
-    say_silence(&text, session);
-    hang_diagnosis_say(&text, &diagnosis, hung);
+    describe_silence(&text, session);
+    describe_hang(&text, &diagnosis, hung);
     st = say(session, "hung", text.data, err);
     if (st == DT_OK)
         dt_verdict_hung(&session->verdict, text.data, began_ms);
@@ -330,7 +330,7 @@ static dt_status look(dt_session *session, dt_error *err)
     if (verdict == DT_WATCHDOG_FINE)
         session->watch.slow_reported = false;
     if (verdict == DT_WATCHDOG_SLOW)
-        return say_slow(session, err);
+        return report_slow(session, err);
     if (verdict != DT_WATCHDOG_HANGS || !all_connected(session))
         return DT_OK;
     if (!session->watch.diagnosis_requested)

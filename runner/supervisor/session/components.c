@@ -1,4 +1,4 @@
-/* parts: handles the callbacks of the collector, the checkpoint fetcher, the reaper and the cleanup, and
+/* components: handles the callbacks of the collector, the checkpoint fetcher, the reaper and the cleanup, and
  * applies them to the run.
  */
 #include <stdlib.h>
@@ -49,13 +49,13 @@ static bool on_checkpoint(void *context, const dt_message *message)
     dt_session *session = context;
 
     if (dt_message_is_program_checkpoint(message)) {
-        if (dt_parts_bring_saved(session))
-            dt_parts_fetch(session, message);
+        if (dt_components_bring_saved(session))
+            dt_components_fetch(session, message);
         return false; /* it has a row in any case */
     }
-    if (!dt_parts_fetch_checkpoints(session))
+    if (!dt_components_fetch_checkpoints(session))
         return false;
-    dt_parts_fetch(session, message);
+    dt_components_fetch(session, message);
     return true;
 }
 
@@ -110,7 +110,7 @@ static void on_failed(void *context, dt_status st, const dt_error *err)
     dt_session_fail(context, st, err);
 }
 
-dt_status dt_parts_open_collector(dt_session *session, dt_error *err)
+dt_status dt_components_open_collector(dt_session *session, dt_error *err)
 {
     static const dt_collector_calls calls = {.is_over = is_over,
                                              .event = on_event,
@@ -150,7 +150,7 @@ static void end_unless_good(dt_session *session, dt_status st, const dt_error *e
     dt_session_fail(session, st, err);
 }
 
-static void on_here(void *context, const dt_message *message)
+static void on_fetched(void *context, const dt_message *message)
 {
     dt_session *session = context;
     dt_error err = DT_ERROR_INIT;
@@ -161,7 +161,7 @@ static void on_here(void *context, const dt_message *message)
     end_unless_good(session, st, &err);
 }
 
-static void on_saved_here(void *context, const dt_message *message)
+static void on_fetched_saved(void *context, const dt_message *message)
 {
     dt_session *session = context;
     dt_error err = DT_ERROR_INIT;
@@ -177,7 +177,7 @@ static void on_saved_here(void *context, const dt_message *message)
     end_unless_good(session, st, &err);
 }
 
-static void on_let_go(void *context, const dt_message *message, const char *why)
+static void on_dropped(void *context, const dt_message *message, const char *why)
 {
     dt_session *session = context;
     dt_error err = DT_ERROR_INIT;
@@ -193,7 +193,7 @@ static void on_let_go(void *context, const dt_message *message, const char *why)
     end_unless_good(session, st, &err);
 }
 
-bool dt_parts_fetch_checkpoints(const dt_session *session)
+bool dt_components_fetch_checkpoints(const dt_session *session)
 {
     bool shared = true;
 
@@ -205,7 +205,7 @@ bool dt_parts_fetch_checkpoints(const dt_session *session)
     return !shared;
 }
 
-bool dt_parts_bring_saved(const dt_session *session)
+bool dt_components_bring_saved(const dt_session *session)
 {
     const json_t *checkpoints =
         json_object_get(json_object_get(session->plan, "recipe"), "checkpoints");
@@ -219,7 +219,7 @@ bool dt_parts_bring_saved(const dt_session *session)
     return far && json_integer_value(json_object_get(checkpoints, "max_mb")) > 0;
 }
 
-void dt_parts_fetch(dt_session *session, const dt_message *message)
+void dt_components_fetch(dt_session *session, const dt_message *message)
 {
     dt_node_layout *places = dt_calloc((size_t)session->node_count, sizeof(places[0]));
 
@@ -234,9 +234,9 @@ static void open_fetcher(dt_session *session)
 {
     static const dt_checkpoint_fetcher_calls calls = {.is_over = is_over,
                                                       .is_ending = is_ending,
-                                                      .here = on_here,
-                                                      .saved_here = on_saved_here,
-                                                      .let_go = on_let_go,
+                                                      .fetched = on_fetched,
+                                                      .fetched_saved = on_fetched_saved,
+                                                      .dropped = on_dropped,
                                                       .settled = consider};
     dt_checkpoint_fetcher_setup setup = {.loop = &session->loop,
                                          .checkpoints = session->settings.checkpoints,
@@ -332,7 +332,7 @@ static void open_cleanup(dt_session *session)
 
 /* --- all of them */
 
-dt_status dt_parts_open(dt_session *session, dt_error *err)
+dt_status dt_components_open(dt_session *session, dt_error *err)
 {
     open_fetcher(session);
     open_collection(session);
@@ -340,7 +340,7 @@ dt_status dt_parts_open(dt_session *session, dt_error *err)
     return open_reaper(session, err);
 }
 
-void dt_parts_close(dt_session *session)
+void dt_components_close(dt_session *session)
 {
     dt_checkpoint_fetcher_close(session->fetcher);
     dt_reaper_close(session->reaper);
@@ -348,7 +348,7 @@ void dt_parts_close(dt_session *session)
     dt_cleanup_cancel(session->cleanup);
 }
 
-void dt_parts_free(dt_session *session)
+void dt_components_free(dt_session *session)
 {
     dt_checkpoint_fetcher_free(session->fetcher);
     dt_reaper_free(session->reaper);
