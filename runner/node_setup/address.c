@@ -137,25 +137,25 @@ static void list_addresses(dt_strbuf *out, const json_t *facts)
                           text_of(item, "address"));
 }
 
-static dt_status say_none(const char *node, const json_t *facts, const char *interface,
-                          dt_error *err)
+static dt_status refuse_no_address(const char *node, const json_t *facts, const char *interface,
+                                   dt_error *err)
 {
-    dt_strbuf all;
+    dt_strbuf text;
 
-    dt_strbuf_init(&all);
-    list_addresses(&all, facts);
-    if (all.length == 0)
-        dt_strbuf_add_str(&all, "none");
+    dt_strbuf_init(&text);
+    list_addresses(&text, facts);
+    if (text.length == 0)
+        dt_strbuf_add_str(&text, "none");
     if (interface[0] != '\0')
         DT_FAIL(err, DT_ERR_UNSUPPORTED,
                 "node '%s' has no address on '%s' (network.interface): it has %s", node, interface,
-                all.data);
+                text.data);
     else
         DT_FAIL(err, DT_ERR_UNSUPPORTED,
                 "node '%s' has no address that other machines can use (loopback and link-local "
                 "addresses are not): it has %s; give it one",
-                node, all.data);
-    dt_strbuf_release(&all);
+                node, text.data);
+    dt_strbuf_release(&text);
     return DT_ERR_UNSUPPORTED;
 }
 
@@ -167,7 +167,7 @@ dt_status dt_node_addresses_find(dt_node_addresses *out, const char *node, const
 
     *out = (dt_node_addresses){.node = node};
     if (preferred == NULL)
-        return say_none(node, facts, interface, err);
+        return refuse_no_address(node, facts, interface, err);
     other = find_other(facts, preferred, interface);
     out->preferred = dt_arena_strdup(arena, preferred);
     out->other = other != NULL ? dt_arena_strdup(arena, other) : NULL;
@@ -184,19 +184,20 @@ static const char *in_family(const dt_node_addresses *one, bool ipv6)
 }
 
 /* Returns the first node without an address of the family; NULL: all have one. */
-static const dt_node_addresses *find_lacking(const dt_node_addresses *all, int64_t count, bool ipv6)
+static const dt_node_addresses *find_lacking(const dt_node_addresses *node_addresses, int64_t count,
+                                             bool ipv6)
 {
     for (int64_t i = 0; i < count; i++)
-        if (all[i].preferred != NULL && in_family(&all[i], ipv6) == NULL)
-            return &all[i];
+        if (node_addresses[i].preferred != NULL && in_family(&node_addresses[i], ipv6) == NULL)
+            return &node_addresses[i];
     return NULL;
 }
 
-dt_status dt_node_addresses_agree(const char **chosen, const dt_node_addresses *all, int64_t count,
-                                  dt_error *err)
+dt_status dt_node_addresses_agree(const char **chosen, const dt_node_addresses *node_addresses,
+                                  int64_t count, dt_error *err)
 {
-    const dt_node_addresses *no_ipv4 = find_lacking(all, count, false);
-    const dt_node_addresses *no_ipv6 = find_lacking(all, count, true);
+    const dt_node_addresses *no_ipv4 = find_lacking(node_addresses, count, false);
+    const dt_node_addresses *no_ipv6 = find_lacking(node_addresses, count, true);
     int64_t ipv6_votes = 0;
     bool ipv6;
 
@@ -208,10 +209,11 @@ dt_status dt_node_addresses_agree(const char **chosen, const dt_node_addresses *
                        no_ipv6->node, no_ipv4->node, no_ipv6->node, no_ipv6->preferred,
                        no_ipv4->node, no_ipv4->preferred);
     for (int64_t i = 0; i < count; i++)
-        if (all[i].preferred != NULL)
-            ipv6_votes += is_ipv6(all[i].preferred) ? 1 : -1;
+        if (node_addresses[i].preferred != NULL)
+            ipv6_votes += is_ipv6(node_addresses[i].preferred) ? 1 : -1;
     ipv6 = no_ipv4 != NULL || (no_ipv6 == NULL && ipv6_votes > 0);
     for (int64_t i = 0; i < count; i++)
-        chosen[i] = all[i].preferred != NULL ? in_family(&all[i], ipv6) : NULL;
+        chosen[i] =
+            node_addresses[i].preferred != NULL ? in_family(&node_addresses[i], ipv6) : NULL;
     return DT_OK;
 }

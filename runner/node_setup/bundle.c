@@ -243,10 +243,10 @@ dt_status dt_bundle_make(dt_bundle *out, bool gpus, dt_arena *arena, dt_error *e
 {
     dt_status st = DT_OK;
     const char *engine;
-    dt_strbuf all;
+    dt_strbuf text;
 
     *out = (dt_bundle){0};
-    dt_strbuf_init(&all);
+    dt_strbuf_init(&text);
     out->files = dt_arena_alloc_array(arena, FILES_MAX, sizeof(out->files[0]));
     DT_TRY(dt_dir_program(&engine, "dtrun-engine", "DTRUN_ENGINE", arena, err));
     DT_TRY(add_engine(out, engine, arena, err));
@@ -254,11 +254,11 @@ dt_status dt_bundle_make(dt_bundle *out, bool gpus, dt_arena *arena, dt_error *e
         DT_TRY(add_gpu_part(out, engine, arena, err));
     qsort(out->files, (size_t)out->file_count, sizeof(out->files[0]), by_name);
     for (int64_t i = 0; i < out->file_count; i++)
-        dt_strbuf_add_fmt(&all, "%s %lld %s\n", out->files[i].name, (long long)out->files[i].bytes,
+        dt_strbuf_add_fmt(&text, "%s %lld %s\n", out->files[i].name, (long long)out->files[i].bytes,
                           out->files[i].digest);
-    dt_digest_of(out->hash, all.data, all.length);
+    dt_digest_of(out->hash, text.data, text.length);
 out:
-    dt_strbuf_release(&all);
+    dt_strbuf_release(&text);
     return st;
 }
 

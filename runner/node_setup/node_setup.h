@@ -45,7 +45,7 @@
 typedef struct dt_node_addresses {
     const char *node;
     const char *preferred; /* NULL: the node has none, and is left out */
-    const char *other;     /* of the other family; NULL: none */
+    const char *other;     /* address of the other family; NULL: none */
 } dt_node_addresses;
 
 /* facts: of this node. seen_from: facts of another node, or NULL. */
@@ -55,8 +55,8 @@ dt_status dt_node_addresses_find(dt_node_addresses *out, const char *node, const
 
 /* Sets chosen[i] to the address of all[i] in the family that all nodes have. If they share both families, it is the
  * family that most nodes prefer, or IPv4 if equally many do. DT_ERR_UNSUPPORTED if they share none, naming two nodes. */
-dt_status dt_node_addresses_agree(const char **chosen, const dt_node_addresses *all, int64_t count,
-                                  dt_error *err);
+dt_status dt_node_addresses_agree(const char **chosen, const dt_node_addresses *node_addresses,
+                                  int64_t count, dt_error *err);
 
 /* bootstrap: copies dtrun-agent to a node that has nothing of dtrun, and probes the node with it.
  *
@@ -98,11 +98,11 @@ typedef struct dt_node_layout {
     const char *agent; /* dtrun-agent */
     const char
         *engine; /* dtrun-engine, whose run path finds its libraries; "": the run is a command */
-    const char *folder;      /* of this run, attempt and node: the agent's DIR, mode 0700 */
-    const char *checkpoints; /* of the run and all its attempts, on that node */
-    const char *address;     /* of the interface that ranks use; "127.0.0.1" for one node */
-    const char
-        *other_address; /* of the other family, for nodes that share only that one; NULL: none */
+    const char *folder;      /* folder of this run, attempt and node: the agent's DIR, mode 0700 */
+    const char *checkpoints; /* folder of the run and all its attempts, on that node */
+    const char *address;     /* address of the interface that ranks use; "127.0.0.1" for one node */
+    const char *
+        other_address; /* address of the other family, for nodes that share only that one; NULL: none */
     bool checkpoints_shared; /* `checkpoints` is the launch machine's folder (tested) */
     const char *workdir; /* folder of the command, if it was sent to the node; NULL: the recipe's */
     const char *
@@ -150,7 +150,8 @@ dt_status dt_node_probe_command(const char ***argv, const char *node, const char
 typedef struct dt_gather_request {
     const dt_node_layout *layouts; /* [count] */
     int64_t count;
-    const char *name, *digest;    /* of the checkpoint, and of its index (event `checkpoint`) */
+    const char *name,
+        *digest; /* name of the checkpoint, and digest of its index (event `checkpoint`) */
     const char *checkpoints_here; /* runs/ID/checkpoints */
     const json_t *plan;           /* its recipe has the rules for old checkpoints */
     const atomic_bool *cancelled;

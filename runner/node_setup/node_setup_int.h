@@ -90,8 +90,9 @@ dt_status dt_nodes_keepalive_agent(const dt_node_layout *layout, const dt_prepar
 typedef struct dt_packer dt_packer;
 dt_status dt_packer_new(dt_packer **out, dt_remote *to, double stall_seconds, dt_error *err);
 /* last: ends the stream. */
-dt_status dt_packer_put(dt_packer *all, const void *bytes, size_t length, bool last, dt_error *err);
-void dt_packer_free(dt_packer *all);
+dt_status dt_packer_put(dt_packer *packer, const void *bytes, size_t length, bool last,
+                        dt_error *err);
+void dt_packer_free(dt_packer *packer);
 
 /* transfer/upload.c: copies a file to CACHE/data on the node, or into the folder `into` on the node; resumes an interrupted
  * upload. digest: of its content, NULL if unknown. *there: its path on the node. */

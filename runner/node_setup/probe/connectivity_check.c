@@ -25,7 +25,7 @@ enum {
 
 /* One node, as listener and as dialer. */
 typedef struct member {
-    dt_remote remote; /* of the listener, while it is up */
+    dt_remote remote; /* connection to the listener, while it is up */
     bool listens, listen_failed, dial_failed;
     char port[PORT_SIZE];
     dt_error listen_why, dial_why;
@@ -83,10 +83,10 @@ out:
 
 static void begin_listener(void *context, int64_t i)
 {
-    meetings *all = context;
-    int64_t to = all->first + i;
-    const dt_node_probe *probe = &all->report->probes[to];
-    member *one = &all->members[to];
+    meetings *plan = context;
+    int64_t to = plan->first + i;
+    const dt_node_probe *probe = &plan->report->probes[to];
+    member *one = &plan->members[to];
     dt_status st = DT_OK;
     dt_error *err = &one->listen_why;
     const char *agent;
@@ -95,11 +95,11 @@ static void begin_listener(void *context, int64_t i)
     if (!one->listens)
         return;
     dt_arena_init(&arena, 1024);
-    DT_TRY(dt_bootstrap_agent(&agent, all->bootstrap, probe->node, probe->facts, &arena, err));
+    DT_TRY(dt_bootstrap_agent(&agent, plan->bootstrap, probe->node, probe->facts, &arena, err));
     {
         const char *const words[] = {agent, "node", "listen", probe->address, NULL};
 
-        DT_TRY(dt_remote_open(&one->remote, probe->node, words, all->wish->cancelled, err));
+        DT_TRY(dt_remote_open(&one->remote, probe->node, words, plan->wish->cancelled, err));
     }
     DT_TRY(read_port(one, err));
 out:
@@ -110,8 +110,8 @@ out:
 /* Ends a listener. If it fails, its error is the cause of what its dialers reported. */
 static void end_listener(void *context, int64_t i)
 {
-    meetings *all = context;
-    member *one = &all->members[all->first + i];
+    meetings *plan = context;
+    member *one = &plan->members[plan->first + i];
     dt_error problem = DT_ERROR_INIT;
     int code = 0;
 
@@ -127,9 +127,9 @@ static void end_listener(void *context, int64_t i)
 
 /* --- dialers */
 
-static bool is_in_block(const meetings *all, const meeting *one)
+static bool is_in_block(const meetings *plan, const meeting *one)
 {
-    return one->to >= all->first && one->to < all->end && !all->members[one->to].listen_failed;
+    return one->to >= plan->first && one->to < plan->end && !plan->members[one->to].listen_failed;
 }
 
 /* Parses one line of a dialer's answer. */
@@ -156,9 +156,9 @@ static void take_answer(meeting *one, const char *line, size_t length)
 
 static void dial(void *context, int64_t from)
 {
-    meetings *all = context;
-    const dt_node_probe *probe = &all->report->probes[from];
-    member *dialer = &all->members[from];
+    meetings *plan = context;
+    const dt_node_probe *probe = &plan->report->probes[from];
+    member *dialer = &plan->members[from];
     const char *words[WORDS_MAX] = {NULL, "node", "dial"};
     meeting *mine[BLOCK];
     size_t count = 0;
@@ -167,18 +167,18 @@ static void dial(void *context, int64_t from)
     dt_strbuf answer;
     dt_arena arena;
 
-    for (int64_t i = 0; i < all->count && count < BLOCK; i++)
-        if (all->items[i].from == from && is_in_block(all, &all->items[i])) {
-            words[3 + 2 * count] = all->report->probes[all->items[i].to].address;
-            words[4 + 2 * count] = all->members[all->items[i].to].port;
-            mine[count++] = &all->items[i];
+    for (int64_t i = 0; i < plan->count && count < BLOCK; i++)
+        if (plan->items[i].from == from && is_in_block(plan, &plan->items[i])) {
+            words[3 + 2 * count] = plan->report->probes[plan->items[i].to].address;
+            words[4 + 2 * count] = plan->members[plan->items[i].to].port;
+            mine[count++] = &plan->items[i];
         }
     if (count == 0 || dialer->dial_failed)
         return;
     dt_arena_init(&arena, 1024);
     dt_strbuf_init(&answer);
-    DT_TRY(dt_bootstrap_agent(&words[0], all->bootstrap, probe->node, probe->facts, &arena, err));
-    DT_TRY(dt_nodes_ask(&answer, probe->node, words, NULL, 0, DIAL_SECONDS, all->wish->cancelled,
+    DT_TRY(dt_bootstrap_agent(&words[0], plan->bootstrap, probe->node, probe->facts, &arena, err));
+    DT_TRY(dt_nodes_ask(&answer, probe->node, words, NULL, 0, DIAL_SECONDS, plan->wish->cancelled,
                         err));
     for (size_t i = 0, at = 0; i < count; i++) {
         size_t length = strcspn(answer.data + at, "\n");
@@ -199,10 +199,10 @@ out:
 
 /* --- the results */
 
-static void add_faults(dt_probe_report *report, const meetings *all, dt_arena *arena)
+static void add_faults(dt_probe_report *report, const meetings *plan, dt_arena *arena)
 {
     for (int64_t i = 0; i < report->count; i++) {
-        const member *one = &all->members[i];
+        const member *one = &plan->members[i];
         const dt_node_probe *probe = &report->probes[i];
 
         if (one->listen_failed)
@@ -214,12 +214,12 @@ static void add_faults(dt_probe_report *report, const meetings *all, dt_arena *a
                                "node '%s': cannot test its connections to the other nodes: %s",
                                probe->node, one->dial_why.message);
     }
-    for (int64_t i = 0; i < all->count; i++) {
-        const meeting *one = &all->items[i];
+    for (int64_t i = 0; i < plan->count; i++) {
+        const meeting *one = &plan->items[i];
         const dt_node_probe *from = &report->probes[one->from], *to = &report->probes[one->to];
 
         if ((one->outcome == UNREACHABLE || one->outcome == FAILED) &&
-            !all->members[one->to].listen_failed)
+            !plan->members[one->to].listen_failed)
             dt_probe_add_fault(
                 report, arena, from->node, true, DT_ERR_UNSUPPORTED,
                 "node '%s' cannot connect to node '%s' at %s: %s%s", from->node, to->node,
@@ -233,24 +233,24 @@ static void add_faults(dt_probe_report *report, const meetings *all, dt_arena *a
 void dt_probe_connectivity(dt_probe_report *report, const dt_probe_wish *wish,
                            const dt_bootstrap *bootstrap, dt_arena *arena)
 {
-    meetings all = {.report = report, .wish = wish, .bootstrap = bootstrap};
+    meetings plan = {.report = report, .wish = wish, .bootstrap = bootstrap};
     int64_t most = report->count <= ALL_PAIRS_MAX ? report->count - 1 : 2;
 
-    all.members = dt_calloc((size_t)report->count, sizeof(all.members[0]));
-    all.items = dt_calloc((size_t)(report->count * most) + 1, sizeof(all.items[0]));
+    plan.members = dt_calloc((size_t)report->count, sizeof(plan.members[0]));
+    plan.items = dt_calloc((size_t)(report->count * most) + 1, sizeof(plan.items[0]));
     for (int64_t from = 0; from < report->count; from++)
         for (int64_t to = 0; to < report->count; to++)
             if (is_pair(report, from, to)) {
-                all.items[all.count++] = (meeting){.from = from, .to = to};
-                all.members[to].listens = true;
+                plan.items[plan.count++] = (meeting){.from = from, .to = to};
+                plan.members[to].listens = true;
             }
-    for (all.first = 0; all.first < report->count; all.first += BLOCK) {
-        all.end = all.first + BLOCK < report->count ? all.first + BLOCK : report->count;
-        dt_probe_parallel(all.end - all.first, begin_listener, &all);
-        dt_probe_parallel(report->count, dial, &all);
-        dt_probe_parallel(all.end - all.first, end_listener, &all);
+    for (plan.first = 0; plan.first < report->count; plan.first += BLOCK) {
+        plan.end = plan.first + BLOCK < report->count ? plan.first + BLOCK : report->count;
+        dt_probe_parallel(plan.end - plan.first, begin_listener, &plan);
+        dt_probe_parallel(report->count, dial, &plan);
+        dt_probe_parallel(plan.end - plan.first, end_listener, &plan);
     }
-    add_faults(report, &all, arena);
-    free(all.members);
-    free(all.items);
+    add_faults(report, &plan, arena);
+    free(plan.members);
+    free(plan.items);
 }

@@ -25,7 +25,8 @@ typedef struct tests {
 
 /* Starts a process on the node over a connection that ends with the command, and reads its pid and
  * start time. Returns false if this fails; the node is then not tested. */
-static bool leave(char *pid, char *start, const tests *all, const char *node, const char *agent)
+static bool leave(char *pid, char *start, const tests *probe_tests, const char *node,
+                  const char *agent)
 {
     const char *const words[] = {agent, "node", "leave", NULL};
     dt_remote remote = {0};
@@ -33,10 +34,11 @@ static bool leave(char *pid, char *start, const tests *all, const char *node, co
     bool good;
 
     dt_strbuf_init(&line);
-    good = dt_remote_open_apart(&remote, node, words, all->wish->cancelled, NULL) == DT_OK &&
-           dt_nodes_line(&line, &remote, ANSWER_SECONDS, NULL) == DT_OK &&
-           sscanf(line.data, "%31s %31s", pid, start) == 2 &&
-           dt_remote_finish(&remote, NULL, NULL, ANSWER_SECONDS, NULL) == DT_OK;
+    good =
+        dt_remote_open_apart(&remote, node, words, probe_tests->wish->cancelled, NULL) == DT_OK &&
+        dt_nodes_line(&line, &remote, ANSWER_SECONDS, NULL) == DT_OK &&
+        sscanf(line.data, "%31s %31s", pid, start) == 2 &&
+        dt_remote_finish(&remote, NULL, NULL, ANSWER_SECONDS, NULL) == DT_OK;
     dt_remote_close(&remote);
     dt_strbuf_release(&line);
     return good;
@@ -44,8 +46,8 @@ static bool leave(char *pid, char *start, const tests *all, const char *node, co
 
 static void test(void *context, int64_t i)
 {
-    tests *all = context;
-    const dt_node_probe *probe = &all->report->probes[i];
+    tests *probe_tests = context;
+    const dt_node_probe *probe = &probe_tests->report->probes[i];
     char pid[32], start[32];
     const char *agent;
     dt_strbuf answer;
@@ -55,14 +57,14 @@ static void test(void *context, int64_t i)
         return;
     dt_arena_init(&arena, 1024);
     dt_strbuf_init(&answer);
-    if (dt_bootstrap_agent(&agent, all->bootstrap, probe->node, probe->facts, &arena, NULL) ==
-            DT_OK &&
-        leave(pid, start, all, probe->node, agent)) {
+    if (dt_bootstrap_agent(&agent, probe_tests->bootstrap, probe->node, probe->facts, &arena,
+                           NULL) == DT_OK &&
+        leave(pid, start, probe_tests, probe->node, agent)) {
         const char *const words[] = {agent, "node", "look", pid, start, NULL};
 
-        all->ended[i] = dt_nodes_ask(&answer, probe->node, words, NULL, 0, ANSWER_SECONDS,
-                                     all->wish->cancelled, NULL) == DT_OK &&
-                        strcmp(answer.data, "gone\n") == 0;
+        probe_tests->ended[i] = dt_nodes_ask(&answer, probe->node, words, NULL, 0, ANSWER_SECONDS,
+                                             probe_tests->wish->cancelled, NULL) == DT_OK &&
+                                strcmp(answer.data, "gone\n") == 0;
     }
     dt_strbuf_release(&answer);
     dt_arena_release(&arena);
@@ -72,18 +74,18 @@ static void test(void *context, int64_t i)
 static void probe_outliving(dt_probe_report *report, const dt_probe_wish *wish,
                             const dt_bootstrap *bootstrap, dt_arena *arena)
 {
-    tests all = {report, wish, bootstrap, dt_calloc((size_t)report->count, sizeof(bool))};
+    tests probe_tests = {report, wish, bootstrap, dt_calloc((size_t)report->count, sizeof(bool))};
 
-    dt_probe_parallel(report->count, test, &all);
+    dt_probe_parallel(report->count, test, &probe_tests);
     for (int64_t i = 0; i < report->count; i++)
-        if (all.ended[i])
+        if (probe_tests.ended[i])
             dt_probe_add_fault(report, arena, report->probes[i].node, false, DT_OK,
                                "node '%s' kills background processes when the login ends: a "
                                "network outage would end its ranks and restart the run: run "
                                "'loginctl enable-linger USER' there, or set KillUserProcesses=no "
                                "in /etc/systemd/logind.conf; under Slurm use 'nodes: slurm'",
                                report->probes[i].node);
-    free(all.ended);
+    free(probe_tests.ended);
 }
 
 /* --- all nodes */
@@ -173,7 +175,8 @@ out:
 static void find_addresses(dt_probe_report *report, const dt_probe_wish *wish, dt_arena *arena)
 {
     size_t count = (size_t)report->count;
-    dt_node_addresses *all = dt_arena_alloc_array(arena, count, sizeof(all[0]));
+    dt_node_addresses *node_addresses =
+        dt_arena_alloc_array(arena, count, sizeof(node_addresses[0]));
     const char **chosen = dt_arena_alloc_array(arena, count, sizeof(chosen[0]));
     dt_error problem = DT_ERROR_INIT;
     const json_t *seen_from = NULL;
@@ -184,16 +187,16 @@ static void find_addresses(dt_probe_report *report, const dt_probe_wish *wish, d
     for (int64_t i = 0; i < report->count; i++) {
         const dt_node_probe *probe = &report->probes[i];
 
-        all[i] = (dt_node_addresses){.node = probe->node};
+        node_addresses[i] = (dt_node_addresses){.node = probe->node};
         dt_error_clear(&problem);
         if (probe->facts != NULL &&
-            dt_node_addresses_find(&all[i], probe->node, probe->facts, seen_from, wish->interface,
-                                   arena, &problem) != DT_OK)
+            dt_node_addresses_find(&node_addresses[i], probe->node, probe->facts, seen_from,
+                                   wish->interface, arena, &problem) != DT_OK)
             dt_probe_add_fault(report, arena, probe->node, true, problem.code, "%s",
                                problem.message);
     }
     dt_error_clear(&problem);
-    if (dt_node_addresses_agree(chosen, all, report->count, &problem) != DT_OK)
+    if (dt_node_addresses_agree(chosen, node_addresses, report->count, &problem) != DT_OK)
         dt_probe_add_fault(report, arena, report->probes[0].node, true, problem.code, "%s",
                            problem.message);
     else

@@ -47,7 +47,7 @@ typedef struct dt_node_probe {
 typedef struct dt_probe_fault {
     const char *node;
     bool fatal;       /* a launch would fail; else a warning */
-    dt_status status; /* of a fatal fault */
+    dt_status status; /* status of a fatal fault */
     const char *text; /* complete message, with the remedy */
 } dt_probe_fault;
 

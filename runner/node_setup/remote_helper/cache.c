@@ -202,12 +202,12 @@ static bool look(const char *cache, const char *front)
     struct dirent *entry;
     bool found = false;
     dt_strbuf path;
-    DIR *all;
+    DIR *directory;
 
     dt_strbuf_init(&path);
     dt_strbuf_add_fmt(&path, "%s/uses", cache);
-    all = opendir(path.data);
-    while (all != NULL && !found && (entry = readdir(all)) != NULL) {
+    directory = opendir(path.data);
+    while (directory != NULL && !found && (entry = readdir(directory)) != NULL) {
         if (entry->d_name[0] == '.' ||
             (front != NULL && strncmp(entry->d_name, front, strlen(front)) != 0))
             continue;
@@ -218,8 +218,8 @@ static bool look(const char *cache, const char *front)
         else if (!is_valid(path.data, entry->d_name))
             unlink(path.data);
     }
-    if (all != NULL)
-        closedir(all);
+    if (directory != NULL)
+        closedir(directory);
     dt_strbuf_release(&path);
     return found;
 }
@@ -245,9 +245,9 @@ static bool is_running(const char *path)
     size_t length = strlen(path);
     struct dirent *entry;
     bool found = false;
-    DIR *all = opendir("/proc");
+    DIR *directory = opendir("/proc");
 
-    while (all != NULL && !found && (entry = readdir(all)) != NULL) {
+    while (directory != NULL && !found && (entry = readdir(directory)) != NULL) {
         char link[64], program[PATH_MAX];
         ssize_t got;
 
@@ -258,8 +258,8 @@ static bool is_running(const char *path)
         found = got >= (ssize_t)length && memcmp(program, path, length) == 0 &&
                 (got == (ssize_t)length || program[length] == '/' || program[length] == ' ');
     }
-    if (all != NULL)
-        closedir(all);
+    if (directory != NULL)
+        closedir(directory);
     return found;
 }
 
@@ -287,11 +287,11 @@ static void prune_folder(const char *cache, const char *below, int64_t keep_ms)
     struct dirent *entry;
     char path[PATH_MAX];
     struct stat info;
-    DIR *all;
+    DIR *directory;
 
     snprintf(path, sizeof(path), "%s/%s", cache, below);
-    all = opendir(path);
-    while (all != NULL && (entry = readdir(all)) != NULL) {
+    directory = opendir(path);
+    while (directory != NULL && (entry = readdir(directory)) != NULL) {
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
         snprintf(path, sizeof(path), "%s/%s/%s", cache, below, entry->d_name);
@@ -300,8 +300,8 @@ static void prune_folder(const char *cache, const char *below, int64_t keep_ms)
              !dt_cache_is_used(cache, below, entry->d_name)))
             (void)dt_file_remove_tree(path, NULL);
     }
-    if (all != NULL)
-        closedir(all);
+    if (directory != NULL)
+        closedir(directory);
 }
 
 void dt_remote_helper_prune(const char *cache)

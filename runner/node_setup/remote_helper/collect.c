@@ -72,20 +72,21 @@ static dt_status send_hole(off_t bytes, dt_error *err)
 }
 
 /* Sends the bytes from `at` up to `end`. *at: behind the last one; the file may have become shorter. */
-static dt_status send_data(const collecting *all, int fd, off_t *at, off_t end, dt_error *err)
+static dt_status send_data(const collecting *collection, int fd, off_t *at, off_t end,
+                           dt_error *err)
 {
     dt_status st = DT_OK;
 
     while (*at < end) {
         size_t most = end - *at < (off_t)PIECE_BYTES ? (size_t)(end - *at) : PIECE_BYTES;
-        ssize_t got = pread(fd, all->piece, most, *at);
+        ssize_t got = pread(fd, collection->piece, most, *at);
 
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0)
             break;
         if (printf("data %zd\n", got) < 0 ||
-            fwrite(all->piece, 1, (size_t)got, stdout) != (size_t)got)
+            fwrite(collection->piece, 1, (size_t)got, stdout) != (size_t)got)
             DT_THROW(err, DT_ERR_PEER, "cannot answer: %s", strerror(errno));
         *at += got;
     }
@@ -93,7 +94,7 @@ out:
     return st;
 }
 
-static dt_status send_content(const collecting *all, int fd, off_t bytes, dt_error *err)
+static dt_status send_content(const collecting *collection, int fd, off_t bytes, dt_error *err)
 {
     dt_status st = DT_OK;
 
@@ -110,7 +111,7 @@ static dt_status send_content(const collecting *all, int fd, off_t bytes, dt_err
         end = at < bytes ? lseek(fd, at, SEEK_HOLE) : bytes;
         if (end <= at || end > bytes)
             end = bytes;
-        DT_TRY(send_data(all, fd, &at, end, err));
+        DT_TRY(send_data(collection, fd, &at, end, err));
         if (at < end)
             break; /* it became shorter */
     }
@@ -118,7 +119,8 @@ out:
     return st;
 }
 
-static dt_status send_file(const collecting *all, const char *full, const char *path, dt_error *err)
+static dt_status send_file(const collecting *collection, const char *full, const char *path,
+                           dt_error *err)
 {
     int fd = open(full, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     struct stat info, after;
@@ -131,7 +133,7 @@ static dt_status send_file(const collecting *all, const char *full, const char *
                          "time_ns",
                          (json_int_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec),
                err));
-    DT_TRY(send_content(all, fd, info.st_size, err));
+    DT_TRY(send_content(collection, fd, info.st_size, err));
     puts("end");
     if (fstat(fd, &after) != 0 || after.st_size != info.st_size ||
         after.st_mtim.tv_sec != info.st_mtim.tv_sec ||
@@ -143,31 +145,32 @@ out:
 }
 
 /* Returns true if the path, with all links followed, is in the folder. */
-static bool is_within(const collecting *all, const char *full)
+static bool is_within(const collecting *collection, const char *full)
 {
     char real[PATH_MAX];
-    size_t length = strlen(all->folder);
+    size_t length = strlen(collection->folder);
 
-    return realpath(full, real) != NULL && strncmp(real, all->folder, length) == 0 &&
+    return realpath(full, real) != NULL && strncmp(real, collection->folder, length) == 0 &&
            (real[length] == '/' || real[length] == '\0');
 }
 
-static dt_status send_link(const collecting *all, const char *full, const char *path, dt_error *err)
+static dt_status send_link(const collecting *collection, const char *full, const char *path,
+                           dt_error *err)
 {
     char target[PATH_MAX];
     ssize_t length = readlink(full, target, sizeof(target) - 1);
 
     target[length > 0 ? length : 0] = '\0';
-    if (target[0] == '/' || !is_within(all, full) ||
+    if (target[0] == '/' || !is_within(collection, full) ||
         dt_utf8_valid_length(target, strlen(target)) != strlen(target))
         return refuse(path, "it is a link that leads out of the folder, or to nothing", err);
     return say("link", json_pack("{s:s, s:s}", "path", path, "target", target), err);
 }
 
-static dt_status send_any(const collecting *all, const char *path, int depth, dt_error *err);
+static dt_status send_any(const collecting *collection, const char *path, int depth, dt_error *err);
 
-static dt_status send_folder(const collecting *all, const char *full, const char *path, int depth,
-                             dt_error *err)
+static dt_status send_folder(const collecting *collection, const char *full, const char *path,
+                             int depth, dt_error *err)
 {
     DIR *dir = depth < DEPTH_MAX ? opendir(full) : NULL;
     struct dirent *entry;
@@ -184,7 +187,7 @@ static dt_status send_folder(const collecting *all, const char *full, const char
             continue;
         dt_strbuf_reset(&below);
         dt_strbuf_add_fmt(&below, "%s/%s", path, entry->d_name);
-        DT_TRY(send_any(all, below.data, depth + 1, err));
+        DT_TRY(send_any(collection, below.data, depth + 1, err));
     }
 out:
     if (dir != NULL)
@@ -193,26 +196,26 @@ out:
     return st;
 }
 
-static dt_status send_any(const collecting *all, const char *path, int depth, dt_error *err)
+static dt_status send_any(const collecting *collection, const char *path, int depth, dt_error *err)
 {
     dt_status st = DT_OK;
     struct stat info;
     dt_strbuf full;
 
     dt_strbuf_init(&full);
-    dt_strbuf_add_fmt(&full, "%s/%s", all->folder, path);
+    dt_strbuf_add_fmt(&full, "%s/%s", collection->folder, path);
     if (lstat(full.data, &info) != 0)
         st = say("missing", json_pack("{s:o}", "path", dt_json_text(path)), err);
     else if (dt_utf8_valid_length(path, strlen(path)) != strlen(path))
         st = refuse(path, "its name is not UTF-8", err);
     else if (S_ISLNK(info.st_mode))
-        st = send_link(all, full.data, path, err);
-    else if (!is_within(all, full.data))
+        st = send_link(collection, full.data, path, err);
+    else if (!is_within(collection, full.data))
         st = refuse(path, "it leads out of the folder", err);
     else if (S_ISDIR(info.st_mode))
-        st = send_folder(all, full.data, path, depth, err);
+        st = send_folder(collection, full.data, path, depth, err);
     else if (S_ISREG(info.st_mode))
-        st = send_file(all, full.data, path, err);
+        st = send_file(collection, full.data, path, err);
     else
         st = refuse(path, "it is a socket, pipe or device", err);
     dt_strbuf_release(&full);
@@ -264,7 +267,7 @@ static void add_totals(totals *out, const char *full, const char *path, int dept
     closedir(dir);
 }
 
-static dt_status say_totals(const collecting *all, const json_t *paths, dt_error *err)
+static dt_status write_totals(const collecting *collection, const json_t *paths, dt_error *err)
 {
     totals sum = {.paths = json_array()};
     const json_t *item;
@@ -276,8 +279,8 @@ static dt_status say_totals(const collecting *all, const json_t *paths, dt_error
         const char *path = json_string_value(item);
 
         dt_strbuf_reset(&full);
-        dt_strbuf_add_fmt(&full, "%s/%s", all->folder, path);
-        if (path != NULL && dt_tree_path_is_good(path) && is_within(all, full.data))
+        dt_strbuf_add_fmt(&full, "%s/%s", collection->folder, path);
+        if (path != NULL && dt_tree_path_is_good(path) && is_within(collection, full.data))
             add_totals(&sum, full.data, path, 0);
     }
     dt_strbuf_release(&full);
@@ -291,7 +294,7 @@ static dt_status say_totals(const collecting *all, const json_t *paths, dt_error
 
 dt_status dt_remote_helper_collect(const char *folder, dt_error *err)
 {
-    collecting all = {.piece = dt_malloc(PIECE_BYTES)};
+    collecting collection = {.piece = dt_malloc(PIECE_BYTES)};
     char *real = realpath(folder, NULL);
     json_t *paths = NULL, *item;
     dt_status st = DT_OK;
@@ -299,20 +302,21 @@ dt_status dt_remote_helper_collect(const char *folder, dt_error *err)
 
     if (real == NULL && errno != ENOENT && errno != ENOTDIR)
         DT_THROW(err, DT_ERR_IO, "cannot read the folder '%s': %s", folder, strerror(errno));
-    all.folder = real != NULL ? real : folder; /* without the folder, all paths are missing */
+    collection.folder =
+        real != NULL ? real : folder; /* without the folder, all paths are missing */
     DT_TRY(dt_remote_helper_request(&paths, "collect", REQUEST_BYTES, err));
-    DT_TRY(say_totals(&all, paths, err));
+    DT_TRY(write_totals(&collection, paths, err));
     json_array_foreach(paths, i, item) {
         const char *path = json_string_value(item);
 
         if (path == NULL || !dt_tree_path_is_good(path))
             DT_THROW(err, DT_ERR_USAGE, "collect: not a path in the folder");
-        DT_TRY(send_any(&all, path, 0, err));
+        DT_TRY(send_any(&collection, path, 0, err));
     }
     puts("done");
 out:
     json_decref(paths);
     free(real);
-    free(all.piece);
+    free(collection.piece);
     return st;
 }

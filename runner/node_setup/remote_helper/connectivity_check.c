@@ -62,13 +62,13 @@ static dt_status open_listener(listener *out, const char *address, dt_error *err
 {
     struct sockaddr_storage bound;
     socklen_t length = sizeof(bound);
-    struct addrinfo *at = NULL;
+    struct addrinfo *candidate = NULL;
     dt_status st = DT_OK;
     char port[NI_MAXSERV];
 
-    DT_TRY(look_up(&at, address, "0", err));
-    out->fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (out->fd < 0 || bind(out->fd, at->ai_addr, at->ai_addrlen) != 0 ||
+    DT_TRY(look_up(&candidate, address, "0", err));
+    out->fd = socket(candidate->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (out->fd < 0 || bind(out->fd, candidate->ai_addr, candidate->ai_addrlen) != 0 ||
         listen(out->fd, CLIENTS_MAX) != 0 ||
         getsockname(out->fd, (struct sockaddr *)&bound, &length) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot listen on %s: %s", address, strerror(errno));
@@ -78,17 +78,17 @@ static dt_status open_listener(listener *out, const char *address, dt_error *err
     printf("port %s\n", port);
     fflush(stdout);
 out:
-    if (at != NULL)
-        freeaddrinfo(at);
+    if (candidate != NULL)
+        freeaddrinfo(candidate);
     return st;
 }
 
-static dt_status add_client(listener *all, dt_error *err)
+static dt_status add_client(listener *listeners, dt_error *err)
 {
-    int fd = accept4(all->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    int fd = accept4(listeners->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
     if (fd >= 0)
-        all->clients[all->count++] = (client){.fd = fd};
+        listeners->clients[listeners->count++] = (client){.fd = fd};
     else if (errno != EINTR && errno != EAGAIN && errno != ECONNABORTED)
         return DT_FAIL(err, DT_ERR_IO, "cannot accept a connection: %s", strerror(errno));
     return DT_OK;
@@ -110,43 +110,44 @@ static bool serve_client(client *one)
     return false;
 }
 
-static void remove_client(listener *all, int i)
+static void remove_client(listener *listeners, int i)
 {
-    close(all->clients[i].fd);
-    all->clients[i] = all->clients[--all->count];
+    close(listeners->clients[i].fd);
+    listeners->clients[i] = listeners->clients[--listeners->count];
 }
 
 dt_status dt_remote_helper_listen(const char *address, dt_error *err)
 {
-    listener all = {.fd = -1};
+    listener listeners = {.fd = -1};
     dt_status st = DT_OK;
     char bytes[64];
 
-    DT_TRY(open_listener(&all, address, err));
+    DT_TRY(open_listener(&listeners, address, err));
     for (;;) {
-        struct pollfd ends[2 + CLIENTS_MAX] = {{STDIN_FILENO, POLLIN, 0},
-                                               {all.count < CLIENTS_MAX ? all.fd : -1, POLLIN, 0}};
+        struct pollfd ends[2 + CLIENTS_MAX] = {
+            {STDIN_FILENO, POLLIN, 0},
+            {listeners.count < CLIENTS_MAX ? listeners.fd : -1, POLLIN, 0}};
 
-        for (int i = 0; i < all.count; i++)
-            ends[2 + i] = (struct pollfd){all.clients[i].fd, POLLIN, 0};
-        if (poll(ends, 2 + (nfds_t)all.count, -1) < 0) {
+        for (int i = 0; i < listeners.count; i++)
+            ends[2 + i] = (struct pollfd){listeners.clients[i].fd, POLLIN, 0};
+        if (poll(ends, 2 + (nfds_t)listeners.count, -1) < 0) {
             if (errno == EINTR)
                 continue;
             DT_THROW(err, DT_ERR_IO, "poll: %s", strerror(errno));
         }
         if (ends[0].revents != 0 && read(STDIN_FILENO, bytes, sizeof(bytes)) <= 0)
             break;
-        for (int i = all.count - 1; i >= 0; i--)
-            if (ends[2 + i].revents != 0 && !serve_client(&all.clients[i]))
-                remove_client(&all, i);
+        for (int i = listeners.count - 1; i >= 0; i--)
+            if (ends[2 + i].revents != 0 && !serve_client(&listeners.clients[i]))
+                remove_client(&listeners, i);
         if (ends[1].revents != 0)
-            DT_TRY(add_client(&all, err));
+            DT_TRY(add_client(&listeners, err));
     }
 out:
-    while (all.count > 0)
-        remove_client(&all, 0);
-    if (all.fd >= 0)
-        close(all.fd);
+    while (listeners.count > 0)
+        remove_client(&listeners, 0);
+    if (listeners.fd >= 0)
+        close(listeners.fd);
     return st;
 }
 
@@ -184,15 +185,16 @@ static int wait_for(int fd, short events)
 }
 
 /* Tries once to connect. *problem: 0 if connected, with the socket in *fd; else the errno. */
-static dt_status try_to_connect(int *fd, int *problem, const struct addrinfo *at, dt_error *err)
+static dt_status try_to_connect(int *fd, int *problem, const struct addrinfo *candidate,
+                                dt_error *err)
 {
     socklen_t length = sizeof(*problem);
 
     *problem = 0;
-    *fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    *fd = socket(candidate->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (*fd < 0)
         return DT_FAIL(err, DT_ERR_IO, "cannot open a socket: %s", strerror(errno));
-    if (connect(*fd, at->ai_addr, at->ai_addrlen) != 0 && errno != EINPROGRESS)
+    if (connect(*fd, candidate->ai_addr, candidate->ai_addrlen) != 0 && errno != EINPROGRESS)
         *problem = errno;
     else if (wait_for(*fd, POLLOUT) == 0)
         *problem = ETIMEDOUT;
@@ -233,13 +235,13 @@ static void *dial_one(void *context)
     const double give_up = dt_clock_monotonic_seconds() + NO_WAY_MS / 1e3;
     call *one = context;
     dt_error *err = &one->why;
-    struct addrinfo *at = NULL;
+    struct addrinfo *candidate = NULL;
     dt_status st = DT_OK;
     int fd = -1, problem;
 
-    DT_TRY(look_up(&at, one->address, one->port, err));
+    DT_TRY(look_up(&candidate, one->address, one->port, err));
     for (;;) {
-        DT_TRY(try_to_connect(&fd, &problem, at, err));
+        DT_TRY(try_to_connect(&fd, &problem, candidate, err));
         if ((problem != EHOSTUNREACH && problem != ENETUNREACH) ||
             dt_clock_monotonic_seconds() >= give_up)
             break;
@@ -253,8 +255,8 @@ static void *dial_one(void *context)
     DT_TRY(swap_tokens(one, fd, err));
 out:
     one->met = st == DT_OK;
-    if (at != NULL)
-        freeaddrinfo(at);
+    if (candidate != NULL)
+        freeaddrinfo(candidate);
     if (fd >= 0)
         close(fd);
     return NULL;

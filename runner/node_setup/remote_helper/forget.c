@@ -81,21 +81,21 @@ out:
 
 static void remove_if_empty(const char *path, int up)
 {
-    dt_strbuf at;
+    dt_strbuf full_path;
 
-    dt_strbuf_init(&at);
-    dt_strbuf_add_str(&at, path);
+    dt_strbuf_init(&full_path);
+    dt_strbuf_add_str(&full_path, path);
     for (; up >= 0; up--) {
         char *slash;
 
-        if (rmdir(at.data) != 0 && errno != ENOENT)
+        if (rmdir(full_path.data) != 0 && errno != ENOENT)
             break; /* it has files of another attempt, or kept checkpoints */
-        slash = strrchr(at.data, '/');
+        slash = strrchr(full_path.data, '/');
         if (slash == NULL)
             break;
         *slash = '\0';
     }
-    dt_strbuf_release(&at);
+    dt_strbuf_release(&full_path);
 }
 
 static dt_status read_names(dt_strbuf *names, dt_error *err)
@@ -154,7 +154,7 @@ static dt_status say(const char *what, const char *name, dt_error *err)
 
 static dt_status forget_checkpoints(const char *folder, dt_error *err)
 {
-    DIR *all = opendir(folder);
+    DIR *directory = opendir(folder);
     struct dirent *entry;
     dt_strbuf names, path;
     dt_status st = DT_OK;
@@ -162,7 +162,7 @@ static dt_status forget_checkpoints(const char *folder, dt_error *err)
     dt_strbuf_init(&names);
     dt_strbuf_init(&path);
     DT_TRY(read_names(&names, err));
-    while (all != NULL && (entry = readdir(all)) != NULL) {
+    while (directory != NULL && (entry = readdir(directory)) != NULL) {
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
         if (!is_named(&names, entry->d_name) && is_marked(folder, entry->d_name)) {
@@ -176,8 +176,8 @@ static dt_status forget_checkpoints(const char *folder, dt_error *err)
     }
     remove_if_empty(folder, 1);
 out:
-    if (all != NULL)
-        closedir(all);
+    if (directory != NULL)
+        closedir(directory);
     dt_strbuf_release(&names);
     dt_strbuf_release(&path);
     return st;
@@ -186,7 +186,7 @@ out:
 /* The files that stay in a folder. */
 typedef struct made {
     int64_t files, bytes;
-    json_t *paths; /* of the first NAMES_MAX files */
+    json_t *paths; /* paths of the first NAMES_MAX files */
 } made;
 
 /* Returns true for a file that Python makes again from its source. */
@@ -200,12 +200,12 @@ static bool is_bytecode(const char *folder, const char *name)
 /* Counts files, and removes Python's bytecode and folders that are empty. */
 static void sweep(made *out, dt_strbuf *path, size_t front, int depth)
 {
-    DIR *all = depth < DEPTH_MAX ? opendir(path->data) : NULL;
+    DIR *directory = depth < DEPTH_MAX ? opendir(path->data) : NULL;
     size_t length = path->length;
     struct dirent *entry;
     struct stat info;
 
-    while (all != NULL && (entry = readdir(all)) != NULL) {
+    while (directory != NULL && (entry = readdir(directory)) != NULL) {
         bool bytecode;
 
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
@@ -225,19 +225,19 @@ static void sweep(made *out, dt_strbuf *path, size_t front, int depth)
         path->data[length] = '\0';
         path->length = length;
     }
-    if (all != NULL)
-        closedir(all);
+    if (directory != NULL)
+        closedir(directory);
 }
 
-static dt_status say_files(const made *all, dt_error *err)
+static dt_status write_files(const made *output, dt_error *err)
 {
     dt_status st = DT_OK;
     dt_strbuf text;
 
     dt_strbuf_init(&text);
-    dt_json_write(&text, all->paths);
-    if (printf("files %lld %lld %s\n", (long long)all->files, (long long)all->bytes, text.data) <
-            0 ||
+    dt_json_write(&text, output->paths);
+    if (printf("files %lld %lld %s\n", (long long)output->files, (long long)output->bytes,
+               text.data) < 0 ||
         fflush(stdout) != 0)
         st = DT_FAIL(err, DT_ERR_IO, "cannot answer: %s", strerror(errno));
     dt_strbuf_release(&text);
@@ -268,7 +268,7 @@ static dt_status forget_workdir(const char *folder, dt_error *err)
             DT_THROW(err, DT_ERR_IO, "cannot remove '%s': %s", path.data, strerror(errno));
     }
     remove_if_empty(folder, 1);
-    DT_TRY(say_files(&left, err));
+    DT_TRY(write_files(&left, err));
 out:
     json_decref(left.paths);
     dt_sent_tree_release(&sent);
@@ -317,13 +317,13 @@ typedef struct ended_run {
 /* Adds what is below the folder on the disk. *locked: an agent holds a lock. */
 static void look(int64_t *bytes, bool *locked, const char *folder, int depth)
 {
-    DIR *all = depth < WIPE_DEPTH_MAX ? opendir(folder) : NULL;
+    DIR *directory = depth < WIPE_DEPTH_MAX ? opendir(folder) : NULL;
     struct dirent *entry;
     struct stat info;
     dt_strbuf path;
 
     dt_strbuf_init(&path);
-    while (all != NULL && (entry = readdir(all)) != NULL) {
+    while (directory != NULL && (entry = readdir(directory)) != NULL) {
         int lock = -1;
 
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
@@ -341,8 +341,8 @@ static void look(int64_t *bytes, bool *locked, const char *folder, int depth)
         if (lock >= 0)
             close(lock);
     }
-    if (all != NULL)
-        closedir(all);
+    if (directory != NULL)
+        closedir(directory);
     dt_strbuf_release(&path);
 }
 
@@ -374,15 +374,16 @@ void dt_remote_helper_name_ended(dt_error *err, const char *folder)
     dt_strbuf nodes, run, text, path;
     struct dirent *entry;
     int64_t count = 0;
-    DIR *all = NULL;
+    DIR *directory = NULL;
 
     dt_strbuf_init(&nodes);
     dt_strbuf_init(&run);
     dt_strbuf_init(&text);
     dt_strbuf_init(&path);
     if (split(&nodes, &run, folder))
-        all = opendir(nodes.data);
-    while (all != NULL && found != NULL && count < RUNS_MOST && (entry = readdir(all)) != NULL) {
+        directory = opendir(nodes.data);
+    while (directory != NULL && found != NULL && count < RUNS_MOST &&
+           (entry = readdir(directory)) != NULL) {
         ended_run *one = &found[count];
         bool locked = false;
 
@@ -415,8 +416,8 @@ void dt_remote_helper_name_ended(dt_error *err, const char *folder)
                 "%.1200s; ended runs have files in '%s': %s; 'dtrun rm' removes them with the run",
                 before, nodes.data, text.data);
     }
-    if (all != NULL)
-        closedir(all);
+    if (directory != NULL)
+        closedir(directory);
     free(found);
     dt_strbuf_release(&nodes);
     dt_strbuf_release(&run);

@@ -207,7 +207,7 @@ static void print_size(const char *path)
 }
 
 /* Prints the progress; false if the caller is gone. */
-static bool tell_at(void *unused, int64_t bytes)
+static bool report_position(void *unused, int64_t bytes)
 {
     return printf("at %lld\n", (long long)bytes) > 0 && fflush(stdout) == 0;
 }
@@ -220,7 +220,7 @@ static dt_status digest(const char *path, dt_error *err)
 
     dt_strbuf_init(&cache);
     DT_TRY(dt_remote_helper_cache(&cache, err));
-    DT_TRY(dt_content_digest(hex, path, cache.data, NULL, tell_at, NULL, err));
+    DT_TRY(dt_content_digest(hex, path, cache.data, NULL, report_position, NULL, err));
     printf("is %s\n", hex);
 out:
     dt_strbuf_release(&cache);

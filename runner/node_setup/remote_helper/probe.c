@@ -241,28 +241,28 @@ static json_t *addresses(void)
 
     if (getifaddrs(&list) != 0)
         return out;
-    for (const struct ifaddrs *at = list; at != NULL; at = at->ifa_next) {
+    for (const struct ifaddrs *entry = list; entry != NULL; entry = entry->ifa_next) {
         char text[INET6_ADDRSTRLEN];
         const void *bytes;
         bool link_local = false;
         int family;
 
-        if (at->ifa_addr == NULL || (at->ifa_flags & IFF_UP) == 0)
+        if (entry->ifa_addr == NULL || (entry->ifa_flags & IFF_UP) == 0)
             continue;
-        family = at->ifa_addr->sa_family;
+        family = entry->ifa_addr->sa_family;
         if (family == AF_INET) {
-            bytes = &((const struct sockaddr_in *)at->ifa_addr)->sin_addr;
+            bytes = &((const struct sockaddr_in *)entry->ifa_addr)->sin_addr;
         } else if (family == AF_INET6) {
-            bytes = &((const struct sockaddr_in6 *)at->ifa_addr)->sin6_addr;
+            bytes = &((const struct sockaddr_in6 *)entry->ifa_addr)->sin6_addr;
             link_local = IN6_IS_ADDR_LINKLOCAL(bytes);
         } else {
             continue;
         }
         if (inet_ntop(family, bytes, text, sizeof(text)) != NULL)
-            json_array_append_new(out, json_pack("{s:s, s:s, s:b, s:b}", "interface", at->ifa_name,
-                                                 "address", text, "loopback",
-                                                 (at->ifa_flags & IFF_LOOPBACK) != 0, "link_local",
-                                                 (int)link_local));
+            json_array_append_new(out, json_pack("{s:s, s:s, s:b, s:b}", "interface",
+                                                 entry->ifa_name, "address", text, "loopback",
+                                                 (entry->ifa_flags & IFF_LOOPBACK) != 0,
+                                                 "link_local", (int)link_local));
     }
     freeifaddrs(list);
     return out;

@@ -157,7 +157,7 @@ dt_status dt_remote_helper_dedup(dt_error *err)
     dt_strbuf cache, bundles;
     struct dirent *entry;
     dt_status st = DT_OK;
-    DIR *all = NULL;
+    DIR *directory = NULL;
 
     dt_strbuf_init(&cache);
     dt_strbuf_init(&bundles);
@@ -165,13 +165,13 @@ dt_status dt_remote_helper_dedup(dt_error *err)
     DT_TRY(dt_json_get_array(&files, header, "files", "the bundle's header", err));
     DT_TRY(dt_remote_helper_cache(&cache, err));
     dt_strbuf_add_fmt(&bundles, "%s/bundles", cache.data);
-    all = opendir(bundles.data);
-    while (all != NULL && (entry = readdir(all)) != NULL)
+    directory = opendir(bundles.data);
+    while (directory != NULL && (entry = readdir(directory)) != NULL)
         if (entry->d_name[0] != '.')
             look(told, files, bundles.data, entry->d_name);
 out:
-    if (all != NULL)
-        closedir(all);
+    if (directory != NULL)
+        closedir(directory);
     json_decref(header);
     dt_strbuf_release(&cache);
     dt_strbuf_release(&bundles);

@@ -66,7 +66,7 @@ bool dt_cache_is_used(const char *cache, const char *kind, const char *name);
 #define DT_REMOTE_HELPER_HEADER_BYTES ((size_t)1 << 20)
 #define DT_REMOTE_HELPER_CONFLICT \
     4 /* exit code: stderr has the names of files that both sides changed */
-#define DT_REMOTE_HELPER_FILES_MAX 256     /* of a bundle */
+#define DT_REMOTE_HELPER_FILES_MAX 256     /* files of a bundle */
 #define DT_REMOTE_HELPER_FILES     "files" /* in a bundle: its header */
 
 /* argv[0] is the operation. Prints its own errors. */

@@ -43,26 +43,26 @@ static bool has_parent(dt_sent_tree *tree, const char *path)
     const char *slash = strrchr(path, '/');
     size_t length = slash != NULL ? (size_t)(slash - path) : 0;
     struct stat info;
-    dt_strbuf at;
+    dt_strbuf full_path;
 
     if (length == 0)
         return true;
     if (tree->parent.length == length && strncmp(tree->parent.data, path, length) == 0)
         return tree->parent_good;
-    dt_strbuf_init(&at);
+    dt_strbuf_init(&full_path);
     tree->parent_good = true;
     for (size_t i = 1; i <= length && tree->parent_good; i++) {
         if (path[i] != '/')
             continue;
-        dt_strbuf_reset(&at);
-        dt_strbuf_add_fmt(&at, "%s/%.*s", tree->folder, (int)i, path);
-        if (lstat(at.data, &info) != 0)
+        dt_strbuf_reset(&full_path);
+        dt_strbuf_add_fmt(&full_path, "%s/%.*s", tree->folder, (int)i, path);
+        if (lstat(full_path.data, &info) != 0)
             break; /* absent */
         tree->parent_good = S_ISDIR(info.st_mode);
     }
     dt_strbuf_reset(&tree->parent);
     dt_strbuf_add(&tree->parent, path, length);
-    dt_strbuf_release(&at);
+    dt_strbuf_release(&full_path);
     return tree->parent_good;
 }
 
@@ -96,13 +96,13 @@ static bool is_all_placed(dt_sent_tree *tree, dt_strbuf *path, int depth)
     struct dirent *entry;
     bool placed = depth < DEPTH_MAX;
     dt_strbuf full;
-    DIR *all;
+    DIR *directory;
 
     dt_strbuf_init(&full);
     dt_strbuf_add_fmt(&full, "%s/%s", tree->folder, path->data);
-    all = placed ? opendir(full.data) : NULL;
-    placed = all != NULL;
-    while (placed && (entry = readdir(all)) != NULL) {
+    directory = placed ? opendir(full.data) : NULL;
+    placed = directory != NULL;
+    while (placed && (entry = readdir(directory)) != NULL) {
         dt_sent_state state;
 
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
@@ -114,8 +114,8 @@ static bool is_all_placed(dt_sent_tree *tree, dt_strbuf *path, int depth)
         path->data[length] = '\0';
         path->length = length;
     }
-    if (all != NULL)
-        closedir(all);
+    if (directory != NULL)
+        closedir(directory);
     dt_strbuf_release(&full);
     return placed;
 }
@@ -123,13 +123,13 @@ static bool is_all_placed(dt_sent_tree *tree, dt_strbuf *path, int depth)
 /* Returns true if nothing in the folder `path` is the command's own. */
 static bool sent_tree_is_all_placed(dt_sent_tree *tree, const char *path)
 {
-    dt_strbuf at;
+    dt_strbuf full_path;
     bool placed;
 
-    dt_strbuf_init(&at);
-    dt_strbuf_add_str(&at, path);
-    placed = is_all_placed(tree, &at, 0);
-    dt_strbuf_release(&at);
+    dt_strbuf_init(&full_path);
+    dt_strbuf_add_str(&full_path, path);
+    placed = is_all_placed(tree, &full_path, 0);
+    dt_strbuf_release(&full_path);
     return placed;
 }
 
@@ -193,7 +193,7 @@ static void merge(dt_sent_tree *out, const dt_tree *before, const dt_tree *unfin
 {
     size_t most = (size_t)(before->count + unfinished->count) + 1;
     dt_sent_tree placing = {.folder = out->folder, .sent = *unfinished};
-    dt_tree all = {.entries = dt_arena_alloc_array(arena, most, sizeof(all.entries[0]))};
+    dt_tree tree = {.entries = dt_arena_alloc_array(arena, most, sizeof(tree.entries[0]))};
     int64_t i = 0, j = 0;
 
     dt_strbuf_init(&placing.parent);
@@ -208,12 +208,12 @@ static void merge(dt_sent_tree *out, const dt_tree *before, const dt_tree *unfin
 
         if (new != NULL &&
             (state == DT_SENT_PLACED || (state == DT_SENT_FOLDER && new->kind == DT_TREE_FOLDER)))
-            all.entries[all.count++] = *new;
+            tree.entries[tree.count++] = *new;
         else if (old != NULL)
-            all.entries[all.count++] = *old;
+            tree.entries[tree.count++] = *old;
     }
     dt_sent_tree_release(&placing);
-    out->sent = all;
+    out->sent = tree;
 }
 
 void dt_sent_tree_read(dt_sent_tree *out, const char *folder, dt_arena *arena)

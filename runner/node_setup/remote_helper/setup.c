@@ -83,44 +83,44 @@ typedef struct overlaying {
     dt_arena *arena;
 } overlaying;
 
-static void note(overlaying *all, dt_tree_entry entry)
+static void note(overlaying *overlay, dt_tree_entry entry)
 {
-    all->made.entries =
-        dt_array_room(all->made.entries, all->made.count + 1, &all->capacity, sizeof(entry));
-    all->made.entries[all->made.count++] = entry;
+    overlay->made.entries =
+        dt_array_room(overlay->made.entries, overlay->made.count + 1, &overlay->capacity, sizeof(entry));
+    overlay->made.entries[overlay->made.count++] = entry;
 }
 
 static bool is_empty(const char *path)
 {
     struct dirent *entry;
-    DIR *all = opendir(path);
+    DIR *directory = opendir(path);
     int count = 0;
 
-    while (all != NULL && (entry = readdir(all)) != NULL)
+    while (directory != NULL && (entry = readdir(directory)) != NULL)
         count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
-    if (all != NULL)
-        closedir(all);
+    if (directory != NULL)
+        closedir(directory);
     return count == 0;
 }
 
 /* Notes what the setup created: a link in the run's folder, or a folder if it is empty, so that the run can write
  * there. */
-static void find_new(overlaying *all, const char *path, const char *there)
+static void find_new(overlaying *overlay, const char *path, const char *there)
 {
     bool folder;
     struct stat info;
 
-    if (lstat(there, &info) != 0 || dt_sent_tree_state(all->tree, path) != DT_SENT_ABSENT)
+    if (lstat(there, &info) != 0 || dt_sent_tree_state(overlay->tree, path) != DT_SENT_ABSENT)
         return;
     folder = S_ISDIR(info.st_mode) && is_empty(there);
-    note(all, (dt_tree_entry){.kind = folder ? DT_TREE_FOLDER : DT_TREE_LINK,
-                              .path = dt_arena_strdup(all->arena, path),
-                              .target = folder ? NULL : dt_arena_strdup(all->arena, there),
-                              .mode = (int64_t)(info.st_mode & 0777)});
+    note(overlay, (dt_tree_entry){.kind = folder ? DT_TREE_FOLDER : DT_TREE_LINK,
+                                  .path = dt_arena_strdup(overlay->arena, path),
+                                  .target = folder ? NULL : dt_arena_strdup(overlay->arena, there),
+                                  .mode = (int64_t)(info.st_mode & 0777)});
 }
 
 /* Notes a file that the setup changed, unless the command changed it too. */
-static void find_changed(overlaying *all, const dt_tree_entry *sent, const char *there)
+static void find_changed(overlaying *overlay, const dt_tree_entry *sent, const char *there)
 {
     dt_tree_entry now = *sent;
     struct stat info;
@@ -131,11 +131,11 @@ static void find_changed(overlaying *all, const dt_tree_entry *sent, const char 
     now.bytes = now.disk_bytes = info.st_size;
     now.time_ns = (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec;
     if ((now.bytes != sent->bytes || now.time_ns != sent->time_ns) &&
-        dt_sent_tree_state(all->tree, sent->path) == DT_SENT_PLACED)
-        note(all, now);
+        dt_sent_tree_state(overlay->tree, sent->path) == DT_SENT_PLACED)
+        note(overlay, now);
 }
 
-static void find(overlaying *all, const char *below, int depth)
+static void find(overlaying *overlay, const char *below, int depth)
 {
     struct dirent *entry;
     dt_strbuf path, there;
@@ -143,7 +143,7 @@ static void find(overlaying *all, const char *below, int depth)
 
     dt_strbuf_init(&path);
     dt_strbuf_init(&there);
-    dt_strbuf_add_fmt(&there, "%s/%s", all->from, below);
+    dt_strbuf_add_fmt(&there, "%s/%s", overlay->from, below);
     dir = depth < DEPTH_MAX ? opendir(there.data) : NULL;
     while (dir != NULL && (entry = readdir(dir)) != NULL) {
         const dt_tree_entry *known;
@@ -153,14 +153,14 @@ static void find(overlaying *all, const char *below, int depth)
         dt_strbuf_reset(&path);
         dt_strbuf_reset(&there);
         dt_strbuf_add_fmt(&path, "%s%s%s", below, below[0] != '\0' ? "/" : "", entry->d_name);
-        dt_strbuf_add_fmt(&there, "%s/%s", all->from, path.data);
-        known = dt_tree_find(&all->tree->sent, path.data);
+        dt_strbuf_add_fmt(&there, "%s/%s", overlay->from, path.data);
+        known = dt_tree_find(&overlay->tree->sent, path.data);
         if (known == NULL)
-            find_new(all, path.data, there.data);
+            find_new(overlay, path.data, there.data);
         else if (known->kind == DT_TREE_FOLDER)
-            find(all, path.data, depth + 1);
+            find(overlay, path.data, depth + 1);
         else if (known->kind == DT_TREE_FILE)
-            find_changed(all, known, there.data);
+            find_changed(overlay, known, there.data);
     }
     if (dir != NULL)
         closedir(dir);
@@ -168,7 +168,7 @@ static void find(overlaying *all, const char *below, int depth)
     dt_strbuf_release(&there);
 }
 
-static dt_status add_made(const overlaying *all, const dt_tree_entry *made, dt_error *err)
+static dt_status add_made(const overlaying *overlay, const dt_tree_entry *made, dt_error *err)
 {
     dt_strbuf there, here, unfinished;
     dt_status st = DT_OK;
@@ -176,9 +176,9 @@ static dt_status add_made(const overlaying *all, const dt_tree_entry *made, dt_e
     dt_strbuf_init(&there);
     dt_strbuf_init(&here);
     dt_strbuf_init(&unfinished);
-    dt_strbuf_add_fmt(&here, "%s/%s", all->tree->folder, made->path);
-    dt_strbuf_add_fmt(&there, "%s/%s", all->from, made->path);
-    dt_strbuf_add_fmt(&unfinished, "%s" DT_SENT_TREE_PLACING, all->tree->folder);
+    dt_strbuf_add_fmt(&here, "%s/%s", overlay->tree->folder, made->path);
+    dt_strbuf_add_fmt(&there, "%s/%s", overlay->from, made->path);
+    dt_strbuf_add_fmt(&unfinished, "%s" DT_SENT_TREE_PLACING, overlay->tree->folder);
     if (made->kind != DT_TREE_FILE) {
         DT_TRY(dt_sent_tree_place(here.data, unfinished.data, made, "", false, err));
         goto out;
@@ -204,19 +204,20 @@ static int by_path(const void *a, const void *b)
 static dt_status sent_tree_overlay(dt_sent_tree *tree, const char *from, dt_arena *arena,
                                    dt_error *err)
 {
-    overlaying all = {.tree = tree, .from = from, .arena = arena};
+    overlaying overlay = {.tree = tree, .from = from, .arena = arena};
     const char *record = dt_arena_printf(arena, "%s" DT_SENT_TREE_SETUP, tree->folder);
     dt_status st = DT_OK;
 
-    find(&all, "", 0);
-    if (all.made.count == 0)
+    find(&overlay, "", 0);
+    if (overlay.made.count == 0)
         goto out;
-    qsort(all.made.entries, (size_t)all.made.count, sizeof(all.made.entries[0]), by_path);
-    DT_TRY(dt_tree_write(&all.made, record, err));
-    for (int64_t i = 0; i < all.made.count; i++)
-        DT_TRY(add_made(&all, &all.made.entries[i], err));
+    qsort(overlay.made.entries, (size_t)overlay.made.count, sizeof(overlay.made.entries[0]),
+          by_path);
+    DT_TRY(dt_tree_write(&overlay.made, record, err));
+    for (int64_t i = 0; i < overlay.made.count; i++)
+        DT_TRY(add_made(&overlay, &overlay.made.entries[i], err));
 out:
-    free(all.made.entries);
+    free(overlay.made.entries);
     return st;
 }
 
@@ -239,15 +240,15 @@ typedef struct setting {
     dt_arena arena;
 } setting;
 
-static const char *within(setting *all, const char *name)
+static const char *within(setting *setup, const char *name)
 {
-    return dt_arena_printf(&all->arena, "%s/%s", all->entry, name);
+    return dt_arena_printf(&setup->arena, "%s/%s", setup->entry, name);
 }
 
 /* The mark is the same for all runs that need this setup: only the one with the lock has processes. */
-static void set_mark(setting *all)
+static void set_mark(setting *setup)
 {
-    snprintf(all->mark, sizeof(all->mark), MARK "=%s", basename(all->entry));
+    snprintf(setup->mark, sizeof(setup->mark), MARK "=%s", basename(setup->entry));
 }
 
 /* --- the caller */
@@ -255,14 +256,14 @@ static void set_mark(setting *all)
 /* Waits up to `ms` for `fd` (-1: none); returns true if the caller is gone. *ready: fd can be read. */
 static bool is_abandoned(int fd, int ms, bool *ready)
 {
-    struct pollfd all[] = {{STDIN_FILENO, POLLIN, 0}, {fd, POLLIN, 0}};
+    struct pollfd descriptors[] = {{STDIN_FILENO, POLLIN, 0}, {fd, POLLIN, 0}};
     char byte;
 
     *ready = false;
-    if (poll(all, 2, ms) < 0)
+    if (poll(descriptors, 2, ms) < 0)
         return false;
-    *ready = (all[1].revents & (POLLIN | POLLHUP)) != 0;
-    return all[0].revents != 0 && read(STDIN_FILENO, &byte, 1) <= 0;
+    *ready = (descriptors[1].revents & (POLLIN | POLLHUP)) != 0;
+    return descriptors[0].revents != 0 && read(STDIN_FILENO, &byte, 1) <= 0;
 }
 
 static void say(const char *line)
@@ -271,30 +272,30 @@ static void say(const char *line)
     fflush(stdout);
 }
 
-static void say_log(const char *bytes, size_t length)
+static void write_log(const char *bytes, size_t length)
 {
     printf("log %zu\n", length);
     fwrite(bytes, 1, length, stdout);
     fflush(stdout);
 }
 
-static void say_kept_log(setting *all)
+static void write_kept_log(setting *setup)
 {
     dt_strbuf text;
 
     dt_strbuf_init(&text);
-    if (dt_file_read(&text, within(all, "log"), (size_t)LOG_BYTES + PIECE_BYTES, NULL) == DT_OK &&
+    if (dt_file_read(&text, within(setup, "log"), (size_t)LOG_BYTES + PIECE_BYTES, NULL) == DT_OK &&
         text.length > 0)
-        say_log(text.data, text.length);
+        write_log(text.data, text.length);
     dt_strbuf_release(&text);
 }
 
-static dt_status take_lock(setting *all, dt_error *err)
+static dt_status take_lock(setting *setup, dt_error *err)
 {
     bool told = false, ready;
     dt_status st;
 
-    while ((st = dt_file_lock(&all->lock, within(all, "lock"), err)) == DT_ERR_BUSY) {
+    while ((st = dt_file_lock(&setup->lock, within(setup, "lock"), err)) == DT_ERR_BUSY) {
         dt_error_clear(err);
         if (!told)
             say("wait");
@@ -330,30 +331,30 @@ static void set_variable(char **environment, size_t *count, const char *name, co
     *count += at == *count ? 1 : 0;
 }
 
-static char **make_environment(setting *all, const char *folder)
+static char **make_environment(setting *setup, const char *folder)
 {
-    json_t *more = json_object_get(all->request, "env"), *value;
+    json_t *more = json_object_get(setup->request, "env"), *value;
     size_t count = 0;
     char **out;
     const char *name;
 
     while (environ[count] != NULL)
         count++;
-    out = dt_arena_alloc_array(&all->arena, count + json_object_size(more) + 3, sizeof(out[0]));
+    out = dt_arena_alloc_array(&setup->arena, count + json_object_size(more) + 3, sizeof(out[0]));
     memcpy(out, environ, count * sizeof(out[0]));
     json_object_foreach(more, name, value)
-        set_variable(out, &count, name, json_string_value(value), &all->arena);
-    set_variable(out, &count, "PWD", folder, &all->arena);
-    set_variable(out, &count, MARK, all->mark + strlen(MARK) + 1, &all->arena);
+        set_variable(out, &count, name, json_string_value(value), &setup->arena);
+    set_variable(out, &count, "PWD", folder, &setup->arena);
+    set_variable(out, &count, MARK, setup->mark + strlen(MARK) + 1, &setup->arena);
     out[count] = NULL;
     return out;
 }
 
-static dt_status start(setting *all, dt_child *child, const char *folder, const char *command,
+static dt_status start(setting *setup, dt_child *child, const char *folder, const char *command,
                        int out, dt_error *err)
 {
     bool login =
-        json_is_true(json_object_get(all->request, "login")) && access("/bin/bash", X_OK) == 0;
+        json_is_true(json_object_get(setup->request, "login")) && access("/bin/bash", X_OK) == 0;
     const char *const by_bash[] = {"bash", "-l", "-c", command, NULL};
     const char *const by_sh[] = {"sh", "-c", command, NULL};
 
@@ -363,7 +364,7 @@ static dt_status start(setting *all, dt_child *child, const char *folder, const 
     return dt_child_start(child,
                           &(dt_child_spec){.argv = login ? by_bash : by_sh,
                                            .program = login ? "/bin/bash" : "/bin/sh",
-                                           .environment = make_environment(all, folder),
+                                           .environment = make_environment(setup, folder),
                                            .folder = folder,
                                            .out = out,
                                            .errors = out,
@@ -372,19 +373,19 @@ static dt_status start(setting *all, dt_child *child, const char *folder, const 
                           err);
 }
 
-static void keep_output(setting *all, const char *bytes, size_t length)
+static void keep_output(setting *setup, const char *bytes, size_t length)
 {
-    if (all->logged < LOG_BYTES)
-        (void)dt_file_write_all(all->log, bytes, length, NULL);
-    if (all->logged < LOG_BYTES && all->logged + (int64_t)length >= LOG_BYTES)
-        (void)dt_file_write_all(all->log, "\n[the rest is not kept]\n", 24, NULL);
-    all->logged += (int64_t)length;
-    if (all->logged < LOG_BYTES)
-        say_log(bytes, length);
+    if (setup->logged < LOG_BYTES)
+        (void)dt_file_write_all(setup->log, bytes, length, NULL);
+    if (setup->logged < LOG_BYTES && setup->logged + (int64_t)length >= LOG_BYTES)
+        (void)dt_file_write_all(setup->log, "\n[the rest is not kept]\n", 24, NULL);
+    setup->logged += (int64_t)length;
+    if (setup->logged < LOG_BYTES)
+        write_log(bytes, length);
 }
 
 /* Passes the output on until the command has ended and its pipe is empty. */
-static dt_status attend(setting *all, dt_child *child, int out, int *code, dt_error *err)
+static dt_status attend(setting *setup, dt_child *child, int out, int *code, dt_error *err)
 {
     char *piece = dt_malloc(PIECE_BYTES);
     bool ended = false, open_pipe = true;
@@ -399,7 +400,7 @@ static dt_status attend(setting *all, dt_child *child, int out, int *code, dt_er
             ssize_t got = read(out, piece, PIECE_BYTES);
 
             if (got > 0)
-                keep_output(all, piece, (size_t)got);
+                keep_output(setup, piece, (size_t)got);
             open_pipe = got > 0 || (got < 0 && (errno == EINTR || errno == EAGAIN));
         } else if (ended) {
             break; /* a process that was left holds the pipe */
@@ -412,25 +413,26 @@ out:
     return st;
 }
 
-static dt_status run_command(setting *all, const char *folder, int *code, dt_error *err)
+static dt_status run_command(setting *setup, const char *folder, int *code, dt_error *err)
 {
-    const char *command = json_string_value(json_object_get(all->request, "command"));
+    const char *command = json_string_value(json_object_get(setup->request, "command"));
     dt_status st = DT_OK;
     int ends[2] = {-1, -1};
     dt_child child = {0};
 
-    all->log = open(within(all, "log"), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (all->log < 0 || pipe2(ends, O_CLOEXEC) != 0)
-        DT_THROW(err, DT_ERR_IO, "cannot write '%s': %s", within(all, "log"), strerror(errno));
-    (void)dt_proc_end_all("environ", has_mark, all->mark, END_SECONDS); /* of one that was killed */
-    DT_TRY(start(all, &child, folder, command, ends[1], err));
+    setup->log = open(within(setup, "log"), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (setup->log < 0 || pipe2(ends, O_CLOEXEC) != 0)
+        DT_THROW(err, DT_ERR_IO, "cannot write '%s': %s", within(setup, "log"), strerror(errno));
+    (void)dt_proc_end_all("environ", has_mark, setup->mark,
+                          END_SECONDS); /* processes of a setup that was killed */
+    DT_TRY(start(setup, &child, folder, command, ends[1], err));
     close(ends[1]);
     ends[1] = -1;
-    DT_TRY(attend(all, &child, ends[0], code, err));
+    DT_TRY(attend(setup, &child, ends[0], code, err));
 out:
     dt_child_end(&child);
     /* whatever it started in the background too: nothing of it may run when ranks are started, or after a stop */
-    if (dt_proc_end_all("environ", has_mark, all->mark, END_SECONDS) > 0 && st == DT_OK)
+    if (dt_proc_end_all("environ", has_mark, setup->mark, END_SECONDS) > 0 && st == DT_OK)
         st = DT_FAIL(err, DT_ERR_IO, "cannot end the processes that the setup command started");
     for (int i = 0; i < 2; i++)
         if (ends[i] >= 0)
@@ -440,46 +442,47 @@ out:
 
 /* --- the copy */
 
-static dt_status run_in_copy(setting *all, dt_sent_tree *sent, int *code, dt_error *err)
+static dt_status run_in_copy(setting *setup, dt_sent_tree *sent, int *code, dt_error *err)
 {
     dt_status st = DT_OK;
     dt_strbuf cache;
 
     dt_strbuf_init(&cache);
-    DT_TRY(dt_file_remove_tree(all->tree, err)); /* of a setup that failed or was stopped */
+    DT_TRY(dt_file_remove_tree(setup->tree, err)); /* files of a setup that failed or was stopped */
     DT_TRY(dt_remote_helper_cache(&cache, err));
-    DT_TRY(sent_tree_copy(all->tree, sent, cache.data, err));
-    DT_TRY(run_command(all, all->tree, code, err));
+    DT_TRY(sent_tree_copy(setup->tree, sent, cache.data, err));
+    DT_TRY(run_command(setup, setup->tree, code, err));
 out:
     dt_strbuf_release(&cache);
     return st;
 }
 
-static dt_status run(setting *all, int *code, dt_error *err)
+static dt_status run(setting *setup, int *code, dt_error *err)
 {
-    bool copied = strcmp(all->folder, "-") != 0;
-    const char *folder = json_string_value(json_object_get(all->request, "folder"));
+    bool copied = strcmp(setup->folder, "-") != 0;
+    const char *folder = json_string_value(json_object_get(setup->request, "folder"));
     dt_sent_tree sent = {0};
     dt_status st = DT_OK;
 
-    if (folder == NULL || json_string_value(json_object_get(all->request, "command")) == NULL)
+    if (folder == NULL || json_string_value(json_object_get(setup->request, "command")) == NULL)
         DT_THROW(err, DT_ERR_USAGE, "setup: not a request");
-    DT_TRY(dt_file_make_dirs(all->entry, 0700, err));
-    (void)utimensat(AT_FDCWD, all->entry, NULL, 0); /* so that cache.c sees it as used */
-    DT_TRY(take_lock(all, err));
+    DT_TRY(dt_file_make_dirs(setup->entry, 0700, err));
+    (void)utimensat(AT_FDCWD, setup->entry, NULL, 0); /* so that cache.c sees it as used */
+    DT_TRY(take_lock(setup, err));
     if (copied)
-        dt_sent_tree_read(&sent, all->folder, &all->arena);
-    if (dt_file_exists(within(all, "done"))) {
+        dt_sent_tree_read(&sent, setup->folder, &setup->arena);
+    if (dt_file_exists(within(setup, "done"))) {
         say("cached");
-        say_kept_log(all);
+        write_kept_log(setup);
     } else {
-        DT_TRY(copied ? run_in_copy(all, &sent, code, err) : run_command(all, folder, code, err));
+        DT_TRY(copied ? run_in_copy(setup, &sent, code, err)
+                      : run_command(setup, folder, code, err));
         if (*code != 0)
             goto out;
-        DT_TRY(dt_file_write_atomic(within(all, "done"), "", 0, 0600, err));
+        DT_TRY(dt_file_write_atomic(within(setup, "done"), "", 0, 0600, err));
     }
     if (copied)
-        DT_TRY(sent_tree_overlay(&sent, all->tree, &all->arena, err));
+        DT_TRY(sent_tree_overlay(&sent, setup->tree, &setup->arena, err));
 out:
     if (copied)
         dt_sent_tree_release(&sent);
@@ -488,45 +491,46 @@ out:
 
 dt_status dt_remote_helper_setup(const char *entry, const char *folder, dt_error *err)
 {
-    setting all = {.entry = entry, .folder = folder, .lock = -1, .log = -1};
+    setting setup = {.entry = entry, .folder = folder, .lock = -1, .log = -1};
     dt_status st = DT_OK;
     int code = 0;
 
-    dt_arena_init(&all.arena, 0);
-    set_mark(&all);
-    all.tree = within(&all, "tree");
-    DT_TRY(dt_remote_helper_request(&all.request, "setup", REQUEST_BYTES, err));
-    DT_TRY(run(&all, &code, err));
+    dt_arena_init(&setup.arena, 0);
+    set_mark(&setup);
+    setup.tree = within(&setup, "tree");
+    DT_TRY(dt_remote_helper_request(&setup.request, "setup", REQUEST_BYTES, err));
+    DT_TRY(run(&setup, &code, err));
     printf("end %d\n", code);
 out:
-    if (all.log >= 0)
-        close(all.log);
-    if (all.lock >= 0)
-        close(all.lock);
-    json_decref(all.request);
-    dt_arena_release(&all.arena);
+    if (setup.log >= 0)
+        close(setup.log);
+    if (setup.lock >= 0)
+        close(setup.lock);
+    json_decref(setup.request);
+    dt_arena_release(&setup.arena);
     return st;
 }
 
 dt_status dt_remote_helper_end_setup(const char *entry, dt_error *err)
 {
-    setting all = {.entry = entry, .lock = -1};
+    setting setup = {.entry = entry, .lock = -1};
     dt_status st = DT_OK;
 
-    dt_arena_init(&all.arena, 0);
-    set_mark(&all);
+    dt_arena_init(&setup.arena, 0);
+    set_mark(&setup);
     if (!dt_file_exists(entry))
         goto out;
-    st = dt_file_lock(&all.lock, within(&all, "lock"), err);
-    if (st == DT_ERR_BUSY) { /* of another run, or it ends its processes itself */
+    st = dt_file_lock(&setup.lock, within(&setup, "lock"), err);
+    if (st ==
+        DT_ERR_BUSY) { /* another run holds the lock, or the setup ends its processes itself */
         dt_error_clear(err);
         st = DT_OK;
-    } else if (st == DT_OK && dt_proc_end_all("environ", has_mark, all.mark, END_SECONDS) > 0) {
+    } else if (st == DT_OK && dt_proc_end_all("environ", has_mark, setup.mark, END_SECONDS) > 0) {
         st = DT_FAIL(err, DT_ERR_IO, "cannot end the processes that the setup command started");
     }
 out:
-    if (all.lock >= 0)
-        close(all.lock);
-    dt_arena_release(&all.arena);
+    if (setup.lock >= 0)
+        close(setup.lock);
+    dt_arena_release(&setup.arena);
     return st;
 }

@@ -44,7 +44,7 @@ typedef struct building {
     dt_sent_act *acts; /* [tree.count] */
     bool *wanted;      /* [tree.count]: contents that are not in the store */
     bool move;         /* contents leave the store */
-    int lock; /* of the store: shared while contents are needed, exclusive while they are moved */
+    int lock; /* lock of the store: shared while contents are needed, exclusive while they are moved */
     dt_unpacker *from;
     dt_arena arena;
 } building;
@@ -66,7 +66,7 @@ static dt_status read_exactly(char *bytes, int64_t length, dt_error *err)
     return DT_OK;
 }
 
-static dt_status read_tree(building *all, dt_error *err)
+static dt_status read_tree(building *job, dt_error *err)
 {
     int64_t length = 0;
     json_t *json = NULL;
@@ -86,32 +86,32 @@ static dt_status read_tree(building *all, dt_error *err)
     text = dt_malloc((size_t)length + 1);
     DT_TRY(read_exactly(text, length, err));
     DT_TRY(dt_json_parse(&json, text, (size_t)length, "the list of files", err));
-    DT_TRY(dt_tree_from_json(&all->tree, json, &all->arena, err));
+    DT_TRY(dt_tree_from_json(&job->tree, json, &job->arena, err));
 out:
     json_decref(json);
     free(text);
     return st;
 }
 
-static dt_status take_content(building *all, const dt_tree_entry *entry, char *piece, dt_error *err)
+static dt_status take_content(building *job, const dt_tree_entry *entry, char *piece, dt_error *err)
 {
     char hex[DT_DIGEST_SIZE];
     dt_content content = {0};
     int64_t left = entry->bytes;
     dt_status st = DT_OK;
 
-    DT_TRY(dt_content_begin(&content, all->cache.data, err));
+    DT_TRY(dt_content_begin(&content, job->cache.data, err));
     while (left > 0) {
         size_t now = left < PIECE_BYTES ? (size_t)left : PIECE_BYTES;
 
-        DT_TRY(dt_unpacker_take(all->from, piece, now, err));
+        DT_TRY(dt_unpacker_take(job->from, piece, now, err));
         DT_TRY(dt_content_add(&content, piece, now, err));
         left -= (int64_t)now;
     }
     dt_digest_get(hex, content.digest);
     if (strcmp(hex, entry->digest) != 0)
         DT_THROW(err, DT_ERR_CORRUPT, "'%s' was damaged in transfer", entry->path);
-    DT_TRY(dt_content_finish(&content, hex, all->cache.data, err));
+    DT_TRY(dt_content_finish(&content, hex, job->cache.data, err));
 out:
     dt_content_drop(&content);
     return st;
@@ -119,7 +119,7 @@ out:
 
 /* --- decisions */
 
-static dt_status decide(building *all, dt_error *err)
+static dt_status decide(building *job, dt_error *err)
 {
     const char *placed = ""; /* a folder that is made: nothing is in it */
     int64_t conflicts = 0;
@@ -127,18 +127,18 @@ static dt_status decide(building *all, dt_error *err)
     dt_strbuf names;
 
     dt_strbuf_init(&names);
-    for (int64_t i = 0; i < all->tree.count; i++) {
-        const dt_tree_entry *entry = &all->tree.entries[i];
+    for (int64_t i = 0; i < job->tree.count; i++) {
+        const dt_tree_entry *entry = &job->tree.entries[i];
         size_t length = strlen(placed);
 
         if (length > 0 && strncmp(entry->path, placed, length) == 0 && entry->path[length] == '/') {
-            all->acts[i] = DT_SENT_PLACE;
+            job->acts[i] = DT_SENT_PLACE;
             continue;
         }
-        all->acts[i] = dt_sent_tree_decide(&all->before, entry);
-        if (entry->kind == DT_TREE_FOLDER && all->acts[i] == DT_SENT_PLACE)
+        job->acts[i] = dt_sent_tree_decide(&job->before, entry);
+        if (entry->kind == DT_TREE_FOLDER && job->acts[i] == DT_SENT_PLACE)
             placed = entry->path;
-        if (all->acts[i] != DT_SENT_CONFLICT || ++conflicts > NAMES_MAX)
+        if (job->acts[i] != DT_SENT_CONFLICT || ++conflicts > NAMES_MAX)
             continue;
         dt_strbuf_add_fmt(&names, "%s'%s'", conflicts > 1 ? ", " : "", entry->path);
     }
@@ -151,24 +151,24 @@ out:
     return st;
 }
 
-static dt_status lock_store(building *all, dt_error *err)
+static dt_status lock_store(building *job, dt_error *err)
 {
     const char *path =
-        dt_arena_printf(&all->arena, "%s/" DT_CONTENTS_FOLDER ".lock", all->cache.data);
+        dt_arena_printf(&job->arena, "%s/" DT_CONTENTS_FOLDER ".lock", job->cache.data);
 
-    all->lock = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (all->lock < 0)
+    job->lock = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (job->lock < 0)
         return DT_FAIL(err, DT_ERR_IO, "cannot open '%s': %s", path, strerror(errno));
-    (void)flock(all->lock, LOCK_SH); /* a file system without flock: no build moves contents */
+    (void)flock(job->lock, LOCK_SH); /* a file system without flock: no build moves contents */
     return DT_OK;
 }
 
 /* Returns whether no other build needs the store's contents. */
-static bool lock_store_alone(const building *all)
+static bool lock_store_alone(const building *job)
 {
     double deadline = dt_clock_monotonic_seconds() + LOCK_SECONDS;
 
-    while (flock(all->lock, LOCK_EX | LOCK_NB) != 0) {
+    while (flock(job->lock, LOCK_EX | LOCK_NB) != 0) {
         if (errno != EWOULDBLOCK || dt_clock_monotonic_seconds() > deadline)
             return false;
         dt_clock_sleep_seconds(0.1);
@@ -187,42 +187,42 @@ static int64_t free_bytes(const char *path)
 
 /* Finds the contents that are missing, and checks that there is room: for the files, and for a second copy of them in
  * the store unless they are moved. */
-static dt_status find_wanted(building *all, dt_error *err)
+static dt_status find_wanted(building *job, dt_error *err)
 {
     int64_t placed = 0, wanted = 0;
     struct stat cache, folder;
     dt_status st = DT_OK;
 
-    for (int64_t i = 0; i < all->tree.count; i++) {
-        const dt_tree_entry *entry = &all->tree.entries[i];
+    for (int64_t i = 0; i < job->tree.count; i++) {
+        const dt_tree_entry *entry = &job->tree.entries[i];
 
-        if (entry->kind != DT_TREE_FILE || all->acts[i] != DT_SENT_PLACE)
+        if (entry->kind != DT_TREE_FILE || job->acts[i] != DT_SENT_PLACE)
             continue;
         placed += entry->disk_bytes;
-        all->wanted[i] = !dt_contents_have(all->cache.data, entry->digest, entry->bytes, true);
-        wanted += all->wanted[i] ? entry->disk_bytes : 0;
+        job->wanted[i] = !dt_contents_have(job->cache.data, entry->digest, entry->bytes, true);
+        wanted += job->wanted[i] ? entry->disk_bytes : 0;
     }
-    if (stat(all->cache.data, &cache) != 0 || stat(all->folder, &folder) != 0)
-        DT_THROW(err, DT_ERR_IO, "cannot use '%s': %s", all->folder, strerror(errno));
-    all->move = all->add || free_bytes(all->cache.data) < 2 * (placed + wanted) + SPARE_BYTES;
+    if (stat(job->cache.data, &cache) != 0 || stat(job->folder, &folder) != 0)
+        DT_THROW(err, DT_ERR_IO, "cannot use '%s': %s", job->folder, strerror(errno));
+    job->move = job->add || free_bytes(job->cache.data) < 2 * (placed + wanted) + SPARE_BYTES;
     if (cache.st_dev != folder.st_dev) {
-        DT_TRY(dt_remote_helper_check_space(all->cache.data, wanted + SPARE_BYTES, err));
-        DT_TRY(dt_remote_helper_check_space(all->folder, placed + SPARE_BYTES, err));
+        DT_TRY(dt_remote_helper_check_space(job->cache.data, wanted + SPARE_BYTES, err));
+        DT_TRY(dt_remote_helper_check_space(job->folder, placed + SPARE_BYTES, err));
     } else {
         DT_TRY(dt_remote_helper_check_space(
-            all->folder, (all->move ? wanted : wanted + placed) + SPARE_BYTES, err));
+            job->folder, (job->move ? wanted : wanted + placed) + SPARE_BYTES, err));
     }
 out:
     return st;
 }
 
-static void print_wanted(const building *all)
+static void print_wanted(const building *job)
 {
-    for (int64_t i = 0, first; i < all->tree.count; i++) {
-        if (!all->wanted[i])
+    for (int64_t i = 0, first; i < job->tree.count; i++) {
+        if (!job->wanted[i])
             continue;
         first = i;
-        while (i + 1 < all->tree.count && all->wanted[i + 1])
+        while (i + 1 < job->tree.count && job->wanted[i + 1])
             i++;
         printf("%lld %lld\n", (long long)first, (long long)(i - first + 1));
     }
@@ -231,15 +231,15 @@ static void print_wanted(const building *all)
 }
 
 /* Reads all contents, and the end of the stream, so that the sender never writes to a closed pipe. */
-static dt_status take_contents(building *all, dt_error *err)
+static dt_status take_contents(building *job, dt_error *err)
 {
     char *piece = dt_malloc(PIECE_BYTES);
     ssize_t got;
     dt_status st = DT_OK;
 
-    for (int64_t i = 0; i < all->tree.count; i++)
-        if (all->wanted[i])
-            DT_TRY(take_content(all, &all->tree.entries[i], piece, err));
+    for (int64_t i = 0; i < job->tree.count; i++)
+        if (job->wanted[i])
+            DT_TRY(take_content(job, &job->tree.entries[i], piece, err));
     do
         got = read(STDIN_FILENO, piece, PIECE_BYTES);
     while (got > 0 || (got < 0 && errno == EINTR));
@@ -251,39 +251,39 @@ out:
 /* --- the folder */
 
 /* Returns true if a later entry needs the content too. */
-static bool is_needed_again(const building *all, int64_t index)
+static bool is_needed_again(const building *job, int64_t index)
 {
-    const dt_tree_entry *entry = &all->tree.entries[index];
+    const dt_tree_entry *entry = &job->tree.entries[index];
 
-    for (int64_t i = index + 1; i < all->tree.count; i++)
-        if (all->acts[i] == DT_SENT_PLACE && all->tree.entries[i].kind == DT_TREE_FILE &&
-            all->tree.entries[i].bytes == entry->bytes &&
-            strcmp(all->tree.entries[i].digest, entry->digest) == 0)
+    for (int64_t i = index + 1; i < job->tree.count; i++)
+        if (job->acts[i] == DT_SENT_PLACE && job->tree.entries[i].kind == DT_TREE_FILE &&
+            job->tree.entries[i].bytes == entry->bytes &&
+            strcmp(job->tree.entries[i].digest, entry->digest) == 0)
             return true;
     return false;
 }
 
-static dt_status place_all(building *all, dt_error *err)
+static dt_status place_all(building *job, dt_error *err)
 {
     const char *unfinished =
-        dt_arena_printf(&all->arena, "%s%s", all->folder,
-                        all->add ? dt_arena_printf(&all->arena, "/.dtrun-placing-%d-%lld",
+        dt_arena_printf(&job->arena, "%s%s", job->folder,
+                        job->add ? dt_arena_printf(&job->arena, "/.dtrun-placing-%d-%lld",
                                                    (int)getpid(), (long long)dt_clock_wall_ms())
                                  : DT_SENT_TREE_PLACING);
-    bool move = all->move && lock_store_alone(all);
+    bool move = job->move && lock_store_alone(job);
     dt_status st = DT_OK;
     dt_strbuf path;
 
     dt_strbuf_init(&path);
-    for (int64_t i = 0; i < all->tree.count; i++) {
-        const dt_tree_entry *entry = &all->tree.entries[i];
+    for (int64_t i = 0; i < job->tree.count; i++) {
+        const dt_tree_entry *entry = &job->tree.entries[i];
 
-        if (all->acts[i] != DT_SENT_PLACE)
+        if (job->acts[i] != DT_SENT_PLACE)
             continue;
         dt_strbuf_reset(&path);
-        dt_strbuf_add_fmt(&path, "%s/%s", all->folder, entry->path);
-        DT_TRY(dt_sent_tree_place(path.data, unfinished, entry, all->cache.data,
-                                  move && !is_needed_again(all, i), err));
+        dt_strbuf_add_fmt(&path, "%s/%s", job->folder, entry->path);
+        DT_TRY(dt_sent_tree_place(path.data, unfinished, entry, job->cache.data,
+                                  move && !is_needed_again(job, i), err));
     }
 out:
     if (unlink(unfinished) != 0 && errno != ENOENT && st == DT_OK)
@@ -292,24 +292,24 @@ out:
     return st;
 }
 
-static const char *beside(building *all, const char *ending)
+static const char *beside(building *job, const char *ending)
 {
-    return dt_arena_printf(&all->arena, "%s%s", all->folder, ending);
+    return dt_arena_printf(&job->arena, "%s%s", job->folder, ending);
 }
 
 /* Builds with the documents of sent_tree.h: at any time they tell what was placed. */
-static dt_status place_recorded(building *all, dt_error *err)
+static dt_status place_recorded(building *job, dt_error *err)
 {
-    const char *record = beside(all, DT_SENT_TREE_RECORD);
-    const char *unfinished = beside(all, DT_SENT_TREE_UNFINISHED);
-    const char *setup = beside(all, DT_SENT_TREE_SETUP);
+    const char *record = beside(job, DT_SENT_TREE_RECORD);
+    const char *unfinished = beside(job, DT_SENT_TREE_UNFINISHED);
+    const char *setup = beside(job, DT_SENT_TREE_SETUP);
     dt_status st = DT_OK;
 
     if (dt_file_exists(unfinished))
-        DT_TRY(dt_tree_write(&all->before.sent, record, err));
-    DT_TRY(dt_tree_write(&all->tree, unfinished, err));
-    DT_TRY(dt_sent_tree_remove(&all->before, &all->tree, err));
-    DT_TRY(place_all(all, err));
+        DT_TRY(dt_tree_write(&job->before.sent, record, err));
+    DT_TRY(dt_tree_write(&job->tree, unfinished, err));
+    DT_TRY(dt_sent_tree_remove(&job->before, &job->tree, err));
+    DT_TRY(place_all(job, err));
     if (rename(unfinished, record) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot rename '%s': %s", unfinished, strerror(errno));
     if (unlink(setup) != 0 && errno != ENOENT)
@@ -318,59 +318,59 @@ out:
     return st;
 }
 
-static dt_status build(building *all, dt_error *err)
+static dt_status build(building *job, dt_error *err)
 {
     dt_status st = DT_OK;
 
-    DT_TRY(read_tree(all, err));
-    all->acts = dt_calloc((size_t)all->tree.count + 1, sizeof(*all->acts));
-    all->wanted = dt_calloc((size_t)all->tree.count + 1, sizeof(*all->wanted));
-    if (all->add) { /* what is there with the same size and time of change is the same */
-        all->before = (dt_sent_tree){.folder = all->folder, .sent = all->tree, .adds = true};
-        dt_strbuf_init(&all->before.parent);
+    DT_TRY(read_tree(job, err));
+    job->acts = dt_calloc((size_t)job->tree.count + 1, sizeof(*job->acts));
+    job->wanted = dt_calloc((size_t)job->tree.count + 1, sizeof(*job->wanted));
+    if (job->add) { /* what is there with the same size and time of change is the same */
+        job->before = (dt_sent_tree){.folder = job->folder, .sent = job->tree, .adds = true};
+        dt_strbuf_init(&job->before.parent);
     } else {
-        dt_sent_tree_read(&all->before, all->folder, &all->arena);
+        dt_sent_tree_read(&job->before, job->folder, &job->arena);
     }
-    DT_TRY(decide(all, err));
-    if (all->check) {
-        print_wanted(all);
+    DT_TRY(decide(job, err));
+    if (job->check) {
+        print_wanted(job);
         goto out;
     }
-    DT_TRY(dt_file_make_dirs(all->folder, 0700, err));
-    DT_TRY(dt_unpacker_new(&all->from, "the folder", err));
-    DT_TRY(lock_store(all, err));
-    dt_remote_helper_prune(all->cache.data);
-    st = find_wanted(all, err);
+    DT_TRY(dt_file_make_dirs(job->folder, 0700, err));
+    DT_TRY(dt_unpacker_new(&job->from, "the folder", err));
+    DT_TRY(lock_store(job, err));
+    dt_remote_helper_prune(job->cache.data);
+    st = find_wanted(job, err);
     if (st != DT_OK)
-        dt_remote_helper_name_ended(err, all->folder);
+        dt_remote_helper_name_ended(err, job->folder);
     DT_TRY(st);
-    print_wanted(all);
-    DT_TRY(take_contents(all, err));
-    DT_TRY(all->add ? place_all(all, err) : place_recorded(all, err));
+    print_wanted(job);
+    DT_TRY(take_contents(job, err));
+    DT_TRY(job->add ? place_all(job, err) : place_recorded(job, err));
 out:
     return st;
 }
 
 dt_status dt_remote_helper_tree(const char *folder, const char *mode, dt_error *err)
 {
-    building all = {.folder = folder,
+    building job = {.folder = folder,
                     .check = strcmp(mode, "check") == 0,
                     .add = strcmp(mode, "add") == 0,
                     .lock = -1};
     dt_status st = DT_OK;
 
-    dt_arena_init(&all.arena, 0);
-    dt_strbuf_init(&all.cache);
-    DT_TRY(dt_remote_helper_cache(&all.cache, err));
-    DT_TRY(build(&all, err));
+    dt_arena_init(&job.arena, 0);
+    dt_strbuf_init(&job.cache);
+    DT_TRY(dt_remote_helper_cache(&job.cache, err));
+    DT_TRY(build(&job, err));
 out:
-    dt_unpacker_free(all.from);
-    dt_sent_tree_release(&all.before);
-    if (all.lock >= 0)
-        close(all.lock);
-    free(all.acts);
-    free(all.wanted);
-    dt_strbuf_release(&all.cache);
-    dt_arena_release(&all.arena);
+    dt_unpacker_free(job.from);
+    dt_sent_tree_release(&job.before);
+    if (job.lock >= 0)
+        close(job.lock);
+    free(job.acts);
+    free(job.wanted);
+    dt_strbuf_release(&job.cache);
+    dt_arena_release(&job.arena);
     return st;
 }

@@ -50,51 +50,52 @@ static bool gather_is_far(const dt_node_layout *layout)
     return !layout->here && !layout->checkpoints_shared;
 }
 
-static void path_there(dt_strbuf *out, const dt_gathering *all, const dt_node_layout *layout,
+static void path_there(dt_strbuf *out, const dt_gathering *gathering, const dt_node_layout *layout,
                        const char *file)
 {
     if (gather_is_far(layout))
         dt_strbuf_add_str(out, layout->checkpoints);
     else
         dt_nodes_parts(out, layout);
-    dt_strbuf_add_fmt(out, "/%s/%s", all->request->name, file);
+    dt_strbuf_add_fmt(out, "/%s/%s", gathering->request->name, file);
 }
 
 /* Returns the size of NAME/`file` on the node; -1: it is missing. */
-static dt_status size_there(int64_t *bytes, const dt_gathering *all, const dt_node_layout *layout,
-                            const char *file, dt_error *err)
+static dt_status size_there(int64_t *bytes, const dt_gathering *gathering,
+                            const dt_node_layout *layout, const char *file, dt_error *err)
 {
     dt_strbuf path;
     dt_status st;
 
     dt_strbuf_init(&path);
-    path_there(&path, all, layout, file);
-    st = dt_nodes_size(bytes, layout->node, layout->agent, path.data, all->request->cancelled, err);
+    path_there(&path, gathering, layout, file);
+    st = dt_nodes_size(bytes, layout->node, layout->agent, path.data, gathering->request->cancelled,
+                       err);
     dt_strbuf_release(&path);
     return st;
 }
 
 /* Reads NAME/`file` of the node's checkpoints. */
-static dt_status gather_read_there(dt_strbuf *out, const dt_gathering *all,
+static dt_status gather_read_there(dt_strbuf *out, const dt_gathering *gathering,
                                    const dt_node_layout *layout, const char *file, dt_error *err)
 {
     dt_strbuf path;
     dt_status st;
 
     dt_strbuf_init(&path);
-    path_there(&path, all, layout, file);
+    path_there(&path, gathering, layout, file);
     {
         const char *const words[] = {layout->agent, "node", "get", path.data, "0", NULL};
 
         st = dt_nodes_ask(out, layout->node, words, NULL, 0, DT_GATHER_ASK_SECONDS,
-                          all->request->cancelled, err);
+                          gathering->request->cancelled, err);
     }
     dt_strbuf_release(&path);
     return st;
 }
 
 /* Keeps the checkpoint from being removed on the node until *out is closed. DT_ERR_NOT_FOUND: it was removed. */
-static dt_status gather_keepalive(dt_remote *out, const dt_gathering *all,
+static dt_status gather_keepalive(dt_remote *out, const dt_gathering *gathering,
                                   const dt_node_layout *layout, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
@@ -104,26 +105,26 @@ static dt_status gather_keepalive(dt_remote *out, const dt_gathering *all,
 
     dt_strbuf_init(&path);
     dt_strbuf_init(&heard);
-    path_there(&path, all, layout, "");
+    path_there(&path, gathering, layout, "");
     {
         const char *const words[] = {layout->agent, "node", "hold", path.data, NULL};
 
-        DT_TRY(dt_remote_open(out, layout->node, words, all->request->cancelled, err));
+        DT_TRY(dt_remote_open(out, layout->node, words, gathering->request->cancelled, err));
     }
     DT_TRY(dt_nodes_line(&heard, out, DT_GATHER_ASK_SECONDS, err));
     if (strcmp(heard.data, "held") == 0)
         goto out;
     DT_TRY(dt_remote_finish(out, &code, &problem, DT_GATHER_ASK_SECONDS, err));
     DT_THROW(err, DT_ERR_NOT_FOUND, "node '%s' no longer has checkpoint '%s'", layout->node,
-             all->request->name);
+             gathering->request->name);
 out:
     dt_strbuf_release(&path);
     dt_strbuf_release(&heard);
     return st;
 }
 
-static dt_status check_file(bool *good, const dt_gathering *all, const char *path, int64_t bytes,
-                            const char *wanted, dt_error *err)
+static dt_status check_file(bool *good, const dt_gathering *gathering, const char *path,
+                            int64_t bytes, const char *wanted, dt_error *err)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     char hex[DT_DIGEST_SIZE];
@@ -140,8 +141,8 @@ static dt_status check_file(bool *good, const dt_gathering *all, const char *pat
     if (info.st_size != bytes)
         goto out;
     DT_TRY(dt_digest_new(&digest, err));
-    while ((got = read(fd, all->piece, DT_GATHER_PIECE_BYTES)) > 0)
-        dt_digest_add(digest, all->piece, (size_t)got);
+    while ((got = read(fd, gathering->piece, DT_GATHER_PIECE_BYTES)) > 0)
+        dt_digest_add(digest, gathering->piece, (size_t)got);
     if (got < 0)
         DT_THROW(err, DT_ERR_IO, "cannot read '%s': %s", path, strerror(errno));
     dt_digest_get(hex, digest);
@@ -154,16 +155,17 @@ out:
 }
 
 /* Appends all that the node sends to `fd`. */
-static dt_status take(dt_remote *remote, int fd, const dt_gathering *all, dt_error *err)
+static dt_status take(dt_remote *remote, int fd, const dt_gathering *gathering, dt_error *err)
 {
     dt_status st = DT_OK;
     size_t got;
 
     while (st == DT_OK) {
-        st = dt_remote_read(remote, all->piece, DT_GATHER_PIECE_BYTES, &got, STALL_SECONDS, err);
+        st = dt_remote_read(remote, gathering->piece, DT_GATHER_PIECE_BYTES, &got, STALL_SECONDS,
+                            err);
         if (st != DT_OK || got == 0)
             break;
-        st = dt_file_write_all(fd, all->piece, got, err);
+        st = dt_file_write_all(fd, gathering->piece, got, err);
     }
     if (st == DT_OK)
         st = dt_remote_finish(remote, NULL, NULL, DT_GATHER_ASK_SECONDS, err);
@@ -172,8 +174,8 @@ static dt_status take(dt_remote *remote, int fd, const dt_gathering *all, dt_err
     return st;
 }
 
-static dt_status fetch(const dt_gathering *all, const dt_node_layout *layout, const char *name,
-                       int64_t bytes, const char *digest, dt_error *err)
+static dt_status fetch(const dt_gathering *gathering, const dt_node_layout *layout,
+                       const char *name, int64_t bytes, const char *digest, dt_error *err)
 {
     dt_strbuf there, here, unfinished;
     dt_remote remote = {0};
@@ -186,8 +188,8 @@ static dt_status fetch(const dt_gathering *all, const dt_node_layout *layout, co
     dt_strbuf_init(&there);
     dt_strbuf_init(&here);
     dt_strbuf_init(&unfinished);
-    path_there(&there, all, layout, name);
-    dt_strbuf_add_fmt(&here, "%s/%s", all->folder, name);
+    path_there(&there, gathering, layout, name);
+    dt_strbuf_add_fmt(&here, "%s/%s", gathering->folder, name);
     dt_strbuf_add_fmt(&unfinished, "%s" UNFINISHED, here.data);
     fd = open(unfinished.data, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     have = fd >= 0 ? lseek(fd, 0, SEEK_END) : -1;
@@ -202,10 +204,10 @@ static dt_status fetch(const dt_gathering *all, const dt_node_layout *layout, co
     {
         const char *const words[] = {layout->agent, "node", "get", there.data, offset, NULL};
 
-        DT_TRY(dt_remote_open(&remote, layout->node, words, all->request->cancelled, err));
+        DT_TRY(dt_remote_open(&remote, layout->node, words, gathering->request->cancelled, err));
     }
-    DT_TRY(take(&remote, fd, all, err));
-    DT_TRY(check_file(&good, all, unfinished.data, bytes, digest, err));
+    DT_TRY(take(&remote, fd, gathering, err));
+    DT_TRY(check_file(&good, gathering, unfinished.data, bytes, digest, err));
     if (!good) {
         unlink(unfinished.data);
         DT_THROW(err, DT_ERR_CORRUPT, "'%s' of node '%s' does not match its digest", there.data,
@@ -225,7 +227,7 @@ out:
 
 /* Moves a file of a node that writes below the launch machine's own folder (node_layout.c), instead
  * of copying it. */
-static dt_status move(bool *moved, const dt_gathering *all, const dt_node_layout *layout,
+static dt_status move(bool *moved, const dt_gathering *gathering, const dt_node_layout *layout,
                       const char *name, dt_error *err)
 {
     dt_strbuf from, to;
@@ -234,8 +236,8 @@ static dt_status move(bool *moved, const dt_gathering *all, const dt_node_layout
     dt_strbuf_init(&from);
     dt_strbuf_init(&to);
     dt_nodes_parts(&from, layout);
-    dt_strbuf_add_fmt(&from, "/%s/%s", all->request->name, name);
-    dt_strbuf_add_fmt(&to, "%s/%s", all->folder, name);
+    dt_strbuf_add_fmt(&from, "/%s/%s", gathering->request->name, name);
+    dt_strbuf_add_fmt(&to, "%s/%s", gathering->folder, name);
     *moved = rename(from.data, to.data) == 0;
     if (!*moved && errno != ENOENT)
         st = DT_FAIL(err, DT_ERR_IO, "cannot move '%s' to '%s': %s", from.data, to.data,
@@ -252,9 +254,9 @@ static bool is_good_name(const char *name)
 }
 
 /* Downloads one of the index's files into the folder, from any node that has it, unless it is there. */
-static dt_status gather_download(const dt_gathering *all, const json_t *item, dt_error *err)
+static dt_status gather_download(const dt_gathering *gathering, const json_t *item, dt_error *err)
 {
-    const dt_gather_request *request = all->request;
+    const dt_gather_request *request = gathering->request;
     const char *name, *digest;
     dt_status st = DT_OK;
     int64_t bytes, has;
@@ -268,21 +270,21 @@ static dt_status gather_download(const dt_gathering *all, const json_t *item, dt
     if (!is_good_name(name) || bytes < 0)
         DT_THROW(err, DT_ERR_CORRUPT, "the index of checkpoint '%s' is malformed at file '%s'",
                  request->name, name);
-    dt_strbuf_add_fmt(&here, "%s/%s", all->folder, name);
-    DT_TRY(check_file(&good, all, here.data, bytes, digest, err));
+    dt_strbuf_add_fmt(&here, "%s/%s", gathering->folder, name);
+    DT_TRY(check_file(&good, gathering, here.data, bytes, digest, err));
     for (int64_t i = 0; !good && i < request->count; i++) {
         const dt_node_layout *layout = &request->layouts[i];
 
         if (!gather_is_far(layout)) {
-            DT_TRY(move(&good, all, layout, name, err));
+            DT_TRY(move(&good, gathering, layout, name, err));
             if (good)
-                DT_TRY(check_file(&good, all, here.data, bytes, digest, err));
+                DT_TRY(check_file(&good, gathering, here.data, bytes, digest, err));
             continue;
         }
-        DT_TRY(size_there(&has, all, layout, name, err));
+        DT_TRY(size_there(&has, gathering, layout, name, err));
         good = has >= 0;
         if (good)
-            DT_TRY(fetch(all, layout, name, bytes, digest, err));
+            DT_TRY(fetch(gathering, layout, name, bytes, digest, err));
     }
     if (!good)
         DT_THROW(err, DT_ERR_NOT_FOUND, "no node has '%s' of checkpoint '%s'", name, request->name);
@@ -326,9 +328,9 @@ out:
     return st;
 }
 
-static dt_status fetch_index(json_t **index, const dt_gathering *all, dt_error *err)
+static dt_status fetch_index(json_t **index, const dt_gathering *gathering, dt_error *err)
 {
-    const dt_gather_request *request = all->request;
+    const dt_gather_request *request = gathering->request;
     const dt_node_layout *layout = &request->layouts[0];
     char digest[DT_DIGEST_SIZE];
     dt_strbuf bytes, path;
@@ -336,13 +338,13 @@ static dt_status fetch_index(json_t **index, const dt_gathering *all, dt_error *
 
     dt_strbuf_init(&bytes);
     dt_strbuf_init(&path);
-    DT_TRY(gather_read_there(&bytes, all, layout, DT_CHECKPOINT_INDEX, err));
+    DT_TRY(gather_read_there(&bytes, gathering, layout, DT_CHECKPOINT_INDEX, err));
     dt_digest_of(digest, bytes.data, bytes.length);
     if (strcmp(digest, request->digest) != 0)
         DT_THROW(err, DT_ERR_CORRUPT, "checkpoint '%s' on node '%s' is a different one",
                  request->name, layout->node);
     DT_TRY(dt_json_parse(index, bytes.data, bytes.length, DT_CHECKPOINT_INDEX, err));
-    dt_strbuf_add_fmt(&path, "%s/" DT_CHECKPOINT_INDEX, all->folder);
+    dt_strbuf_add_fmt(&path, "%s/" DT_CHECKPOINT_INDEX, gathering->folder);
     DT_TRY(dt_file_write_atomic(path.data, bytes.data, bytes.length, 0600, err));
 out:
     dt_strbuf_release(&bytes);
@@ -351,9 +353,9 @@ out:
 }
 
 /* Renames NAME.partial, and marks the checkpoint as complete. */
-static dt_status finish(const dt_gathering *all, const char *name, dt_error *err)
+static dt_status finish(const dt_gathering *gathering, const char *name, dt_error *err)
 {
-    const dt_gather_request *request = all->request;
+    const dt_gather_request *request = gathering->request;
     dt_strbuf last, marker, digest;
     dt_status st = DT_OK;
 
@@ -363,10 +365,10 @@ static dt_status finish(const dt_gathering *all, const char *name, dt_error *err
     dt_strbuf_add_fmt(&last, "%s/%s", request->checkpoints_here, name);
     dt_strbuf_add_fmt(&marker, "%s/" DT_CHECKPOINT_MARKER, last.data);
     dt_strbuf_add_fmt(&digest, "%s\n", request->digest);
-    DT_TRY(dt_file_sync_dir(all->folder, err));
+    DT_TRY(dt_file_sync_dir(gathering->folder, err));
     DT_TRY(dt_file_remove_tree(last.data, err)); /* incomplete, of that name */
-    if (rename(all->folder, last.data) != 0)
-        DT_THROW(err, DT_ERR_IO, "cannot rename '%s': %s", all->folder, strerror(errno));
+    if (rename(gathering->folder, last.data) != 0)
+        DT_THROW(err, DT_ERR_IO, "cannot rename '%s': %s", gathering->folder, strerror(errno));
     DT_TRY(dt_file_sync_dir(request->checkpoints_here, err));
     DT_TRY(dt_file_write_atomic(marker.data, digest.data, digest.length, 0600, err));
 out:
@@ -410,23 +412,23 @@ static void prune(const dt_gather_request *request)
     dt_strbuf_release(&path);
 }
 
-static dt_status gather(const dt_gathering *all, const char *name, dt_error *err)
+static dt_status gather(const dt_gathering *gathering, const char *name, dt_error *err)
 {
-    int64_t count = all->request->count;
+    int64_t count = gathering->request->count;
     dt_remote *keepalives = dt_calloc((size_t)count, sizeof(*keepalives));
     json_t *index = NULL, *files, *item;
     dt_status st = DT_OK;
     size_t i;
 
     for (int64_t n = 0; n < count; n++)
-        DT_TRY(gather_keepalive(&keepalives[n], all, &all->request->layouts[n], err));
-    DT_TRY(dt_file_make_dirs(all->folder, 0700, err));
-    DT_TRY(fetch_index(&index, all, err));
+        DT_TRY(gather_keepalive(&keepalives[n], gathering, &gathering->request->layouts[n], err));
+    DT_TRY(dt_file_make_dirs(gathering->folder, 0700, err));
+    DT_TRY(fetch_index(&index, gathering, err));
     DT_TRY(dt_json_get_array(&files, index, "files", "index", err));
     json_array_foreach(files, i, item)
-        DT_TRY(gather_download(all, item, err));
-    DT_TRY(finish(all, name, err));
-    prune(all->request);
+        DT_TRY(gather_download(gathering, item, err));
+    DT_TRY(finish(gathering, name, err));
+    prune(gathering->request);
 out:
     for (int64_t n = 0; n < count; n++)
         dt_remote_close(&keepalives[n]);
@@ -437,7 +439,7 @@ out:
 
 dt_status dt_nodes_gather(char *name, const dt_gather_request *request, dt_error *err)
 {
-    dt_gathering all = {.request = request};
+    dt_gathering gathering = {.request = request};
     bool any_far = false, whole;
     dt_strbuf folder;
     dt_status st = DT_OK;
@@ -452,11 +454,11 @@ dt_status dt_nodes_gather(char *name, const dt_gather_request *request, dt_error
     if (whole)
         goto out;
     dt_strbuf_add_fmt(&folder, "%s/%s" DT_CHECKPOINT_PARTIAL, request->checkpoints_here, name);
-    all.folder = folder.data;
-    all.piece = dt_malloc(DT_GATHER_PIECE_BYTES);
-    DT_TRY(gather(&all, name, err));
+    gathering.folder = folder.data;
+    gathering.piece = dt_malloc(DT_GATHER_PIECE_BYTES);
+    DT_TRY(gather(&gathering, name, err));
 out:
-    free(all.piece);
+    free(gathering.piece);
     dt_strbuf_release(&folder);
     return st;
 }

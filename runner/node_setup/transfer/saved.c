@@ -22,9 +22,9 @@
 typedef struct fetching {
     const dt_saved_request *request;
     const char *folder, *unfinished, *document; /* step-N and so on */
-    const char *parent, *name;                  /* of the checkpoint on the node of rank 0 */
-    json_t *own;
-    int64_t left_bytes; /* of the limit; -1: no limit */
+    const char *parent, *name; /* parent and name of the checkpoint on the node of rank 0 */
+    json_t *own_files;
+    int64_t left_bytes; /* bytes left of the limit; -1: no limit */
     dt_arena arena;
 } fetching;
 
@@ -108,7 +108,7 @@ static const char *in_saved(const char *run_folder, int64_t step, const char *en
 bool dt_saved_tree(dt_tree *out, const char **folder, const char *run_folder, const char *path,
                    int64_t step, const char *node, dt_arena *arena)
 {
-    const json_t *tree, *own;
+    const json_t *tree, *own_files;
     const char *name;
     json_t *json;
     dt_saved found;
@@ -117,9 +117,9 @@ bool dt_saved_tree(dt_tree *out, const char **folder, const char *run_folder, co
 
     *out = (dt_tree){0};
     *folder = in_saved(run_folder, step, "", arena);
-    own = node != NULL ? json_object_get(json_object_get(json, "own"), node) : json;
-    tree = json_object_get(own, "tree");
-    name = json_string_value(json_object_get(own, "folder"));
+    own_files = node != NULL ? json_object_get(json_object_get(json, "own"), node) : json;
+    tree = json_object_get(own_files, "tree");
+    name = json_string_value(json_object_get(own_files, "folder"));
     if (name != NULL)
         *folder = dt_arena_printf(arena, "%s/" DT_SAVED_FOLDER "/%s", run_folder, name);
     good = good && tree != NULL && dt_tree_from_json(out, tree, arena, NULL) == DT_OK;
@@ -170,42 +170,42 @@ typedef struct source {
     bool shared; /* the folder of this machine */
 } source;
 
-static dt_status find_source(source *out, fetching *all, const dt_node_layout *layout,
+static dt_status find_source(source *out, fetching *job, const dt_node_layout *layout,
                              dt_error *err)
 {
-    const dt_saved_request *request = all->request;
+    const dt_saved_request *request = job->request;
     const char *here = recipe_text(request->plan, "workdir", "folder");
     const char *run = json_string_value(json_object_get(request->plan, "run"));
     const char *there = layout->workdir != NULL ? layout->workdir : here;
     const char *path =
-        dt_saved_path_there(request->saved.path, run != NULL ? run : "", here, there, &all->arena);
+        dt_saved_path_there(request->saved.path, run != NULL ? run : "", here, there, &job->arena);
     dt_status st = DT_OK;
 
     *out =
         (source){.node = layout->node,
                  .agent = layout->agent,
-                 .parent = dt_arena_strndup(&all->arena, path, (size_t)(strrchr(path, '/') - path)),
+                 .parent = dt_arena_strndup(&job->arena, path, (size_t)(strrchr(path, '/') - path)),
                  .shared = !dt_saved_is_far(layout, request->plan)};
     if (out->shared) { /* asked here, which does not need the node */
         out->node = "localhost";
-        DT_TRY(dt_dir_program(&out->agent, "dtrun-agent", "DTRUN_AGENT", &all->arena, err));
+        DT_TRY(dt_dir_program(&out->agent, "dtrun-agent", "DTRUN_AGENT", &job->arena, err));
     }
 out:
     return st;
 }
 
-static dt_status take_node(fetching *all, const source *from, const char *into, bool first,
+static dt_status take_node(fetching *job, const source *from, const char *into, bool first,
                            dt_error *err)
 {
-    const dt_saved_request *request = all->request;
-    json_t *paths = json_pack("[s]", all->name);
+    const dt_saved_request *request = job->request;
+    json_t *paths = json_pack("[s]", job->name);
     dt_collect_request collect = {.node = from->node,
                                   .agent = from->agent,
                                   .folder = from->parent,
                                   .paths = paths,
                                   .into = into,
-                                  .first = first ? NULL : all->unfinished,
-                                  .max_bytes = all->left_bytes,
+                                  .first = first ? NULL : job->unfinished,
+                                  .max_bytes = job->left_bytes,
                                   .quiet_ms = first ? 0 : request->quiet_ms,
                                   .cancelled = request->cancelled};
     dt_collect_result result = {0};
@@ -213,7 +213,7 @@ static dt_status take_node(fetching *all, const source *from, const char *into, 
 
     dt_strbuf_init(&result.problems);
     DT_TRY(dt_nodes_collect(&result, &collect, err));
-    all->left_bytes -= all->left_bytes >= 0 ? result.bytes : 0;
+    job->left_bytes -= job->left_bytes >= 0 ? result.bytes : 0;
     if (result.problems.length > 0)
         DT_THROW(err, DT_ERR_PEER, "%.*s", (int)strcspn(result.problems.data, "\n"),
                  result.problems.data);
@@ -233,11 +233,11 @@ static bool merge(const char *from, const char *to, int depth)
     struct dirent *entry;
     bool left = false;
     dt_strbuf one, other;
-    DIR *all = depth < DEPTH_MAX ? opendir(from) : NULL;
+    DIR *directory = depth < DEPTH_MAX ? opendir(from) : NULL;
 
     dt_strbuf_init(&one);
     dt_strbuf_init(&other);
-    while (all != NULL && (entry = readdir(all)) != NULL) {
+    while (directory != NULL && (entry = readdir(directory)) != NULL) {
         struct stat info, there;
 
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
@@ -255,8 +255,8 @@ static bool merge(const char *from, const char *to, int depth)
         else
             left = true;
     }
-    if (all != NULL)
-        closedir(all);
+    if (directory != NULL)
+        closedir(directory);
     if (!left)
         (void)rmdir(from);
     dt_strbuf_release(&one);
@@ -272,9 +272,10 @@ typedef struct listing {
     dt_arena *arena;
 } listing;
 
-static dt_status list(listing *all, const char *folder, const char *below, int depth, dt_error *err)
+static dt_status list(listing *found_files, const char *folder, const char *below, int depth,
+                      dt_error *err)
 {
-    const char *full = dt_arena_printf(all->arena, "%s/%s", folder, below);
+    const char *full = dt_arena_printf(found_files->arena, "%s/%s", folder, below);
     struct dirent **names = NULL;
     int count = scandir(full, &names, NULL, NULL);
     dt_status st = DT_OK;
@@ -290,11 +291,11 @@ static dt_status list(listing *all, const char *folder, const char *below, int d
 
         if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
             continue;
-        path = dt_arena_printf(all->arena, "%s/%s", full, name);
+        path = dt_arena_printf(found_files->arena, "%s/%s", full, name);
         if (lstat(path, &info) != 0)
             continue;
-        entry.path = below[0] != '\0' ? dt_arena_printf(all->arena, "%s/%s", below, name)
-                                      : dt_arena_strdup(all->arena, name);
+        entry.path = below[0] != '\0' ? dt_arena_printf(found_files->arena, "%s/%s", below, name)
+                                      : dt_arena_strdup(found_files->arena, name);
         entry.kind = S_ISDIR(info.st_mode)   ? DT_TREE_FOLDER
                      : S_ISLNK(info.st_mode) ? DT_TREE_LINK
                                              : DT_TREE_FILE;
@@ -302,12 +303,13 @@ static dt_status list(listing *all, const char *folder, const char *below, int d
         if (entry.kind == DT_TREE_LINK) {
             length = readlink(path, target, sizeof(target) - 1);
             target[length > 0 ? length : 0] = '\0';
-            entry.target = dt_arena_strdup(all->arena, target);
+            entry.target = dt_arena_strdup(found_files->arena, target);
         }
-        all->entries = dt_array_room(all->entries, all->count + 1, &all->capacity, sizeof(entry));
-        all->entries[all->count++] = entry;
+        found_files->entries = dt_array_room(found_files->entries, found_files->count + 1,
+                                             &found_files->capacity, sizeof(entry));
+        found_files->entries[found_files->count++] = entry;
         if (entry.kind == DT_TREE_FOLDER)
-            st = list(all, folder, entry.path, depth + 1, err);
+            st = list(found_files, folder, entry.path, depth + 1, err);
     }
 out:
     for (int i = 0; i < count; i++)
@@ -325,43 +327,44 @@ static int by_path(const void *a, const void *b)
 static dt_status describe(json_t **out, int64_t *bytes, const char *folder, dt_arena *arena,
                           dt_error *err)
 {
-    listing all = {.arena = arena};
+    listing found_files = {.arena = arena};
     dt_status st = DT_OK;
     dt_tree tree = {0};
 
-    DT_TRY(list(&all, folder, "", 0, err));
-    if (all.count > 0)
-        qsort(all.entries, (size_t)all.count, sizeof(all.entries[0]), by_path);
-    tree = (dt_tree){.entries = all.entries, .count = all.count};
+    DT_TRY(list(&found_files, folder, "", 0, err));
+    if (found_files.count > 0)
+        qsort(found_files.entries, (size_t)found_files.count, sizeof(found_files.entries[0]),
+              by_path);
+    tree = (dt_tree){.entries = found_files.entries, .count = found_files.count};
     DT_TRY(dt_workdir_keep(&tree, folder, NULL, arena, err));
     *bytes += tree.bytes;
     *out = dt_tree_to_json(&tree);
 out:
-    free(all.entries);
+    free(found_files.entries);
     return st;
 }
 
 /* --- all nodes */
 
-static dt_status take_other(fetching *all, int64_t index, int64_t *bytes, dt_error *err)
+static dt_status take_other(fetching *job, int64_t index, int64_t *bytes, dt_error *err)
 {
-    const dt_node_layout *layout = &all->request->layouts[index];
+    const dt_node_layout *layout = &job->request->layouts[index];
     const char *into =
-        dt_arena_printf(&all->arena, "%s.node-%lld", all->unfinished, (long long)index);
+        dt_arena_printf(&job->arena, "%s.node-%lld", job->unfinished, (long long)index);
     dt_status st = DT_OK;
     json_t *tree = NULL;
     source from;
 
     DT_TRY(dt_file_remove_tree(into, err));
-    DT_TRY(find_source(&from, all, layout, err));
-    DT_TRY(take_node(all, &from, into, false, err));
-    if (!dt_file_exists(into) || !merge(into, all->unfinished, 0))
+    DT_TRY(find_source(&from, job, layout, err));
+    DT_TRY(take_node(job, &from, into, false, err));
+    if (!dt_file_exists(into) || !merge(into, job->unfinished, 0))
         goto out;
-    DT_TRY(describe(&tree, bytes, into, &all->arena, err));
+    DT_TRY(describe(&tree, bytes, into, &job->arena, err));
     json_object_set_new(
-        all->own, layout->node,
+        job->own_files, layout->node,
         json_pack("{s:o, s:O}", "folder",
-                  json_sprintf("step-%lld.node-%lld", (long long)all->request->saved.step,
+                  json_sprintf("step-%lld.node-%lld", (long long)job->request->saved.step,
                                (long long)index),
                   "tree", tree));
 out:
@@ -370,38 +373,38 @@ out:
 }
 
 /* Removes what is beyond the newest KEPT. */
-static void prune(fetching *all)
+static void prune(fetching *job)
 {
-    const char *folder = all->request->run_folder;
+    const char *folder = job->request->run_folder;
     dt_saved *found;
     int64_t count;
 
-    dt_saved_list(&found, &count, folder, &all->arena);
+    dt_saved_list(&found, &count, folder, &job->arena);
     for (int64_t i = KEPT; i < count; i++) {
-        (void)unlink(in_saved(folder, found[i].step, ".json", &all->arena));
-        (void)dt_file_remove_tree(in_saved(folder, found[i].step, "", &all->arena), NULL);
-        for (int64_t n = 0; n < all->request->count; n++)
+        (void)unlink(in_saved(folder, found[i].step, ".json", &job->arena));
+        (void)dt_file_remove_tree(in_saved(folder, found[i].step, "", &job->arena), NULL);
+        for (int64_t n = 0; n < job->request->count; n++)
             (void)dt_file_remove_tree(
-                dt_arena_printf(&all->arena, "%s.node-%lld",
-                                in_saved(folder, found[i].step, "", &all->arena), (long long)n),
+                dt_arena_printf(&job->arena, "%s.node-%lld",
+                                in_saved(folder, found[i].step, "", &job->arena), (long long)n),
                 NULL);
     }
 }
 
 /* Gives the folders their names, and writes the document. */
-static dt_status finish(fetching *all, json_t *tree, int64_t bytes, dt_error *err)
+static dt_status finish(fetching *job, json_t *tree, int64_t bytes, dt_error *err)
 {
-    const dt_saved *saved = &all->request->saved;
+    const dt_saved *saved = &job->request->saved;
     dt_status st = DT_OK;
     dt_strbuf text;
     json_t *json;
 
     dt_strbuf_init(&text);
-    (void)unlink(all->document); /* of an older checkpoint of this step */
-    for (int64_t i = -1; i < all->request->count; i++) {
-        const char *ending = i < 0 ? "" : dt_arena_printf(&all->arena, ".node-%lld", (long long)i);
-        const char *from = dt_arena_printf(&all->arena, "%s%s", all->unfinished, ending);
-        const char *to = dt_arena_printf(&all->arena, "%s%s", all->folder, ending);
+    (void)unlink(job->document); /* document of an older checkpoint of this step */
+    for (int64_t i = -1; i < job->request->count; i++) {
+        const char *ending = i < 0 ? "" : dt_arena_printf(&job->arena, ".node-%lld", (long long)i);
+        const char *from = dt_arena_printf(&job->arena, "%s%s", job->unfinished, ending);
+        const char *to = dt_arena_printf(&job->arena, "%s%s", job->folder, ending);
 
         DT_TRY(dt_file_remove_tree(to, err));
         if (rename(from, to) != 0 && errno != ENOENT)
@@ -410,29 +413,29 @@ static dt_status finish(fetching *all, json_t *tree, int64_t bytes, dt_error *er
     json = json_pack("{s:i, s:s, s:I, s:I, s:I, s:I, s:O, s:O}", "saved", 1, "path", saved->path,
                      "step", (json_int_t)saved->step, "attempt", (json_int_t)saved->attempt,
                      "time_ms", (json_int_t)saved->time_ms, "bytes", (json_int_t)bytes, "tree",
-                     tree, "own", all->own);
+                     tree, "own", job->own_files);
     dt_json_write(&text, json);
     json_decref(json);
-    DT_TRY(dt_file_write_atomic(all->document, text.data, text.length, 0600, err));
-    prune(all);
+    DT_TRY(dt_file_write_atomic(job->document, text.data, text.length, 0600, err));
+    prune(job);
 out:
     dt_strbuf_release(&text);
     return st;
 }
 
-static dt_status fetch(fetching *all, dt_error *err)
+static dt_status fetch(fetching *job, dt_error *err)
 {
-    const dt_saved_request *request = all->request;
+    const dt_saved_request *request = job->request;
     bool shared = false;
     json_t *tree = NULL;
     dt_status st = DT_OK;
     int64_t bytes = 0;
     source from;
 
-    DT_TRY(dt_file_remove_tree(all->unfinished, err));
-    DT_TRY(dt_file_make_dirs(all->unfinished, 0700, err));
-    DT_TRY(find_source(&from, all, &request->layouts[0], err));
-    DT_TRY(take_node(all, &from, all->unfinished, true, err));
+    DT_TRY(dt_file_remove_tree(job->unfinished, err));
+    DT_TRY(dt_file_make_dirs(job->unfinished, 0700, err));
+    DT_TRY(find_source(&from, job, &request->layouts[0], err));
+    DT_TRY(take_node(job, &from, job->unfinished, true, err));
     shared = from.shared;
     for (int64_t i = 1; i < request->count; i++) {
         if (request->layouts[i].node == NULL)
@@ -442,10 +445,10 @@ static dt_status fetch(fetching *all, dt_error *err)
                 continue;
             shared = true;
         }
-        DT_TRY(take_other(all, i, &bytes, err));
+        DT_TRY(take_other(job, i, &bytes, err));
     }
-    DT_TRY(describe(&tree, &bytes, all->unfinished, &all->arena, err));
-    DT_TRY(finish(all, tree, bytes, err));
+    DT_TRY(describe(&tree, &bytes, job->unfinished, &job->arena, err));
+    DT_TRY(finish(job, tree, bytes, err));
 out:
     json_decref(tree);
     return st;
@@ -456,32 +459,32 @@ dt_status dt_nodes_fetch_saved(const dt_saved_request *request, dt_error *err)
     const json_t *checkpoints =
         json_object_get(json_object_get(request->plan, "recipe"), "checkpoints");
     int64_t max_mb = (int64_t)json_integer_value(json_object_get(checkpoints, "max_mb"));
-    fetching all = {.request = request, .own = json_object(), .left_bytes = max_mb * 1000000};
+    fetching job = {.request = request, .own_files = json_object(), .left_bytes = max_mb * 1000000};
     const dt_saved *saved = &request->saved;
     dt_status st = DT_OK;
     json_t *json = NULL;
     dt_saved found;
 
-    dt_arena_init(&all.arena, 0);
-    all.folder = in_saved(request->run_folder, saved->step, "", &all.arena);
-    all.unfinished = in_saved(request->run_folder, saved->step, UNFINISHED, &all.arena);
-    all.document = in_saved(request->run_folder, saved->step, ".json", &all.arena);
-    all.name = strrchr(saved->path, '/') + 1;
-    if (read_saved(&found, &json, all.document, &all.arena) && found.time_ms == saved->time_ms &&
+    dt_arena_init(&job.arena, 0);
+    job.folder = in_saved(request->run_folder, saved->step, "", &job.arena);
+    job.unfinished = in_saved(request->run_folder, saved->step, UNFINISHED, &job.arena);
+    job.document = in_saved(request->run_folder, saved->step, ".json", &job.arena);
+    job.name = strrchr(saved->path, '/') + 1;
+    if (read_saved(&found, &json, job.document, &job.arena) && found.time_ms == saved->time_ms &&
         found.attempt == saved->attempt && strcmp(found.path, saved->path) == 0)
         goto out;
     if (request->count == 0 || request->layouts[0].node == NULL)
         DT_THROW(err, DT_ERR_PEER, "the node of rank 0 is not known");
-    st = fetch(&all, err);
+    st = fetch(&job, err);
     if (st != DT_OK) {
-        (void)dt_file_remove_tree(all.unfinished, NULL);
+        (void)dt_file_remove_tree(job.unfinished, NULL);
         for (int64_t i = 0; i < request->count; i++)
             (void)dt_file_remove_tree(
-                dt_arena_printf(&all.arena, "%s.node-%lld", all.unfinished, (long long)i), NULL);
+                dt_arena_printf(&job.arena, "%s.node-%lld", job.unfinished, (long long)i), NULL);
     }
 out:
     json_decref(json);
-    json_decref(all.own);
-    dt_arena_release(&all.arena);
+    json_decref(job.own_files);
+    dt_arena_release(&job.arena);
     return st;
 }

@@ -46,30 +46,31 @@ static json_t *as_pattern(const char *name)
 
 /* Copies the file to the node if the node lacks it. *there: its path on the node; equal to `path`
  * if nothing was copied. */
-static dt_status place_file(const char **there, const char *path, const staging *all, dt_error *err)
+static dt_status place_file(const char **there, const char *path, const staging *stage,
+                            dt_error *err)
 {
-    const dt_prepare_request *request = all->request;
+    const dt_prepare_request *request = stage->request;
     dt_status st = DT_OK;
     int64_t bytes;
     dt_same same;
 
     *there = path;
     if (!dt_file_exists(path)) {
-        DT_TRY(dt_nodes_size(&bytes, request->node, all->agent, path, request->cancelled, err));
+        DT_TRY(dt_nodes_size(&bytes, request->node, stage->agent, path, request->cancelled, err));
         if (bytes < 0)
             DT_THROW(err, DT_ERR_IO, "'%s' exists neither on this machine nor on node '%s'", path,
                      request->node);
         return DT_OK; /* the file exists on the nodes only */
     }
-    DT_TRY(dt_nodes_compare(&same, path, all->agent, request, all->arena, err));
+    DT_TRY(dt_nodes_compare(&same, path, stage->agent, request, stage->arena, err));
     if (same == DT_SAME)
         return DT_OK;
-    if (all->never)
+    if (stage->never)
         DT_THROW(err, DT_ERR_RECIPE,
                  "data '%s' %s on node '%s', but data.ship is never: put the file there, or set "
                  "data.ship: auto",
                  path, same == DT_MISSING ? "is not" : "is a different file", request->node);
-    DT_TRY(dt_upload_file(there, path, NULL, NULL, all->agent, request, all->arena, err));
+    DT_TRY(dt_upload_file(there, path, NULL, NULL, stage->agent, request, stage->arena, err));
 out:
     return st;
 }
@@ -82,7 +83,7 @@ static int by_bytes(const void *a, const void *b)
 /* Copies the files of one entry, which can be a pattern, in the order in which the engine reads
  * them. A pattern is replaced by the names on this machine, since the node may have more files that
  * match it. */
-static dt_status place_entry(const char *entry, const staging *all, dt_error *err)
+static dt_status place_entry(const char *entry, const staging *stage, dt_error *err)
 {
     json_t *names = json_array();
     bool elsewhere = strpbrk(entry, "*?[\\") != NULL;
@@ -94,82 +95,82 @@ static dt_status place_entry(const char *entry, const staging *all, dt_error *er
         DT_THROW(err, DT_ERR_IO, "cannot search for '%s' on this machine", entry);
     qsort(found.gl_pathv, found.gl_pathc, sizeof(char *), by_bytes);
     for (size_t i = 0; i < found.gl_pathc; i++) {
-        DT_TRY(place_file(&there, found.gl_pathv[i], all, err));
+        DT_TRY(place_file(&there, found.gl_pathv[i], stage, err));
         elsewhere = elsewhere || there != found.gl_pathv[i];
         json_array_append_new(names, as_pattern(there));
     }
     if (elsewhere)
-        json_object_set(all->paths, entry, names);
+        json_object_set(stage->paths, entry, names);
 out:
     globfree(&found);
     json_decref(names);
     return st;
 }
 
-static dt_status place_text(const json_t *item, const staging *all, dt_error *err)
+static dt_status place_text(const json_t *item, const staging *stage, dt_error *err)
 {
     const char *entry = json_string_value(item);
 
-    return entry != NULL && entry[0] == '/' && json_object_get(all->paths, entry) == NULL
-               ? place_entry(entry, all, err)
+    return entry != NULL && entry[0] == '/' && json_object_get(stage->paths, entry) == NULL
+               ? place_entry(entry, stage, err)
                : DT_OK;
 }
 
-static dt_status place_list(const json_t *list, const staging *all, dt_error *err)
+static dt_status place_list(const json_t *list, const staging *stage, dt_error *err)
 {
     dt_status st = DT_OK;
     const json_t *item;
     size_t i;
 
     json_array_foreach((json_t *)list, i, item)
-        DT_TRY(place_text(item, all, err));
+        DT_TRY(place_text(item, stage, err));
 out:
     return st;
 }
 
 /* Copies one file, whose name is not a pattern. */
-static dt_status place_weight(const json_t *path, const staging *all, dt_error *err)
+static dt_status place_weight(const json_t *path, const staging *stage, dt_error *err)
 {
     const char *here = json_string_value(path), *there;
     dt_status st = DT_OK;
 
-    if (here == NULL || json_object_get(all->paths, here) != NULL)
+    if (here == NULL || json_object_get(stage->paths, here) != NULL)
         return DT_OK;
-    DT_TRY(place_file(&there, here, all, err));
+    DT_TRY(place_file(&there, here, stage, err));
     if (there != here)
-        json_object_set_new(all->paths, here, json_pack("[s]", there));
+        json_object_set_new(stage->paths, here, json_pack("[s]", there));
 out:
     return st;
 }
 
 /* Copies the initial weights, unless the run resumes from a checkpoint. */
-static dt_status place_weights(const staging *all, dt_error *err)
+static dt_status place_weights(const staging *stage, dt_error *err)
 {
-    const json_t *plan = all->request->plan, *weights = json_object_get(plan, "weights"), *file;
+    const json_t *plan = stage->request->plan, *weights = json_object_get(plan, "weights"), *file;
     const char *resumes = json_string_value(json_object_get(plan, "resume_from"));
     dt_status st = DT_OK;
     size_t i;
 
     if (weights == NULL || (resumes != NULL && resumes[0] != '\0'))
         return DT_OK;
-    DT_TRY(place_weight(json_object_get(weights, "description"), all, err));
+    DT_TRY(place_weight(json_object_get(weights, "description"), stage, err));
     json_array_foreach(json_object_get(weights, "files"), i, file)
-        DT_TRY(place_weight(file, all, err));
+        DT_TRY(place_weight(file, stage, err));
 out:
     return st;
 }
 
 /* Copies the lines of the task; the checkpoint's training data are not needed. */
-static dt_status place_task(staging *all, dt_error *err)
+static dt_status place_task(staging *stage, dt_error *err)
 {
-    const json_t *task = json_object_get(all->request->plan, "task");
+    const json_t *task = json_object_get(stage->request->plan, "task");
     const char *target = json_string_value(json_object_get(task, "target"));
     dt_status st = DT_OK;
 
-    all->never = false; /* data.ship does not apply: these files exist on this machine only */
-    DT_TRY(place_weight(json_object_get(task, "input"), all, err));
+    stage->never = false; /* data.ship does not apply: these files exist on this machine only */
+    DT_TRY(place_weight(json_object_get(task, "input"), stage, err));
     if (target != NULL && target[0] != '\0')
-        DT_TRY(place_weight(json_object_get(task, "target"), all, err));
+        DT_TRY(place_weight(json_object_get(task, "target"), stage, err));
 out:
     return st;
 }
@@ -179,19 +180,19 @@ dt_status dt_stage_data(json_t *paths, const char *agent, const dt_prepare_reque
 {
     const json_t *data = json_object_get(json_object_get(request->plan, "recipe"), "data");
     const char *ship = json_string_value(json_object_get(data, "ship"));
-    staging all = {.paths = paths,
-                   .agent = agent,
-                   .never = ship != NULL && strcmp(ship, "never") == 0,
-                   .request = request,
-                   .arena = arena};
+    staging stage = {.paths = paths,
+                     .agent = agent,
+                     .never = ship != NULL && strcmp(ship, "never") == 0,
+                     .request = request,
+                     .arena = arena};
     dt_status st = DT_OK;
 
     if (json_object_get(request->plan, "task") != NULL)
-        return place_task(&all, err);
-    DT_TRY(place_list(json_object_get(data, "train"), &all, err));
-    DT_TRY(place_list(json_object_get(data, "validation"), &all, err));
-    DT_TRY(place_text(json_object_get(data, "tokenizer"), &all, err));
-    DT_TRY(place_weights(&all, err));
+        return place_task(&stage, err);
+    DT_TRY(place_list(json_object_get(data, "train"), &stage, err));
+    DT_TRY(place_list(json_object_get(data, "validation"), &stage, err));
+    DT_TRY(place_text(json_object_get(data, "tokenizer"), &stage, err));
+    DT_TRY(place_weights(&stage, err));
 out:
     return st;
 }
@@ -239,20 +240,21 @@ out:
 #define ASIDE "continued" /* in the attempt's folder on the node */
 
 /* Merges the tree that all nodes have with the node's own entries, and sets the file of each entry. */
-static void choose(dt_tree *out, const char ***sources, const dt_tree *common, const dt_tree *own,
-                   const char *folder, const char *own_folder, dt_arena *arena)
+static void choose(dt_tree *out, const char ***sources, const dt_tree *common,
+                   const dt_tree *stage_tree, const char *folder, const char *own_folder,
+                   dt_arena *arena)
 {
-    size_t most = (size_t)(common->count + own->count) + 1;
+    size_t most = (size_t)(common->count + stage_tree->count) + 1;
     int64_t i = 0, j = 0;
 
     *out = (dt_tree){.entries = dt_arena_alloc_array(arena, most, sizeof(out->entries[0]))};
     *sources = dt_arena_alloc_array(arena, most, sizeof((*sources)[0]));
-    while (i < common->count || j < own->count) {
+    while (i < common->count || j < stage_tree->count) {
         int order = i == common->count ? 1
-                    : j == own->count
+                    : j == stage_tree->count
                         ? -1
-                        : dt_tree_order(common->entries[i].path, own->entries[j].path);
-        const dt_tree_entry *entry = order < 0 ? &common->entries[i] : &own->entries[j];
+                        : dt_tree_order(common->entries[i].path, stage_tree->entries[j].path);
+        const dt_tree_entry *entry = order < 0 ? &common->entries[i] : &stage_tree->entries[j];
 
         (*sources)[out->count] =
             dt_arena_printf(arena, "%s/%s", order < 0 ? folder : own_folder, entry->path);
@@ -279,15 +281,15 @@ dt_status dt_stage_saved(dt_node_layout *layout, const dt_prepare_request *reque
                                               (size_t)(slash - request->checkpoints_here));
     dt_error problem = DT_ERROR_INIT;
     dt_status st = DT_OK;
-    dt_tree common, own, tree;
+    dt_tree common, stage_tree, tree;
     dt_send_request send;
 
     if (path == NULL || path[0] != '/' ||
         !dt_saved_tree(&common, &folder, run_folder, path, step, NULL, arena))
         return DT_OK; /* it was not brought here: the node has it, or the program's rank reports that */
-    if (!dt_saved_tree(&own, &own_folder, run_folder, path, step, request->node, arena))
-        own = (dt_tree){0};
-    choose(&tree, &sources, &common, &own, folder, own_folder, arena);
+    if (!dt_saved_tree(&stage_tree, &own_folder, run_folder, path, step, request->node, arena))
+        stage_tree = (dt_tree){0};
+    choose(&tree, &sources, &common, &stage_tree, folder, own_folder, arena);
     there = dt_saved_path_there(path, request->run, here,
                                 layout->workdir != NULL ? layout->workdir : here, arena);
     send = (dt_send_request){

@@ -39,30 +39,31 @@ dt_status dt_packer_new(dt_packer **out, dt_remote *to, double stall_seconds, dt
     return DT_OK;
 }
 
-dt_status dt_packer_put(dt_packer *all, const void *bytes, size_t length, bool last, dt_error *err)
+dt_status dt_packer_put(dt_packer *packer, const void *bytes, size_t length, bool last,
+                        dt_error *err)
 {
     ZSTD_inBuffer in = {bytes, length, 0};
     size_t left;
 
     do {
-        ZSTD_outBuffer out = {all->packed, PACKED_BYTES, 0};
+        ZSTD_outBuffer out = {packer->packed, PACKED_BYTES, 0};
         dt_status st;
 
-        left = ZSTD_compressStream2(all->stream, &out, &in, last ? ZSTD_e_end : ZSTD_e_continue);
+        left = ZSTD_compressStream2(packer->stream, &out, &in, last ? ZSTD_e_end : ZSTD_e_continue);
         if (ZSTD_isError(left))
             return DT_FAIL(err, DT_ERR_NOMEM, "zstd: %s", ZSTD_getErrorName(left));
-        st = dt_remote_write(all->to, all->packed, out.pos, all->stall_seconds, err);
+        st = dt_remote_write(packer->to, packer->packed, out.pos, packer->stall_seconds, err);
         if (st != DT_OK)
             return st;
     } while (last ? left > 0 : in.pos < in.size);
     return DT_OK;
 }
 
-void dt_packer_free(dt_packer *all)
+void dt_packer_free(dt_packer *packer)
 {
-    if (all != NULL)
-        ZSTD_freeCStream(all->stream);
-    free(all);
+    if (packer != NULL)
+        ZSTD_freeCStream(packer->stream);
+    free(packer);
 }
 
 /* compare: compares a file of the launch machine with the file of the same path on a node.
