@@ -40,7 +40,7 @@ static record read_record(const char *path)
 }
 
 /* Writes in place, which works on a full disk once the file exists. */
-static void write_record(const char *path, const record *what, int flags)
+static void write_record(const char *path, const record *start_record, int flags)
 {
     int fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | flags, 0600);
     char text[LINE_BYTES], line[LINE_BYTES + 1];
@@ -48,8 +48,8 @@ static void write_record(const char *path, const record *what, int flags)
 
     if (fd < 0)
         return;
-    snprintf(text, sizeof(text), "%" PRId64 " %" PRId64 " %" PRId64, what->count, what->points,
-             what->last_ms);
+    snprintf(text, sizeof(text), "%" PRId64 " %" PRId64 " %" PRId64, start_record->count,
+             start_record->points, start_record->last_ms);
     snprintf(line, sizeof(line), "%-63.63s\n", text);
     written = pwrite(fd, line, LINE_BYTES, 0);
     (void)written; /* on failure this start is not counted */

@@ -29,7 +29,7 @@ typedef struct dt_call {
     dt_arena *arena; /* lives as long as the call */
     bool json;
     int exit_code;         /* out; 0 at the start */
-    dt_problems *problems; /* of the recipe that was read last (read_recipe.h) */
+    dt_problems *problems; /* problems of the recipe that was read last (read_recipe.h) */
 } dt_call;
 
 /* What the operands of a command name: what completion offers, and whether help explains how to name runs. */

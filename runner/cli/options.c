@@ -77,7 +77,7 @@ static dt_status value_number(dt_value *value, const dt_option *option, const ch
 static dt_status value_choice(dt_value *value, const dt_option *option, const char *text,
                               dt_error *err)
 {
-    dt_strbuf all;
+    dt_strbuf names;
     dt_status st;
 
     for (int i = 0; option->choices[i] != NULL; i++) {
@@ -86,12 +86,12 @@ static dt_status value_choice(dt_value *value, const dt_option *option, const ch
             return DT_OK;
         }
     }
-    dt_strbuf_init(&all);
+    dt_strbuf_init(&names);
     for (int i = 0; option->choices[i] != NULL; i++)
-        dt_strbuf_add_fmt(&all, "%s%s", i > 0 ? ", " : "", option->choices[i]);
+        dt_strbuf_add_fmt(&names, "%s%s", i > 0 ? ", " : "", option->choices[i]);
     st = DT_FAIL(err, DT_ERR_USAGE, "--%s: unknown value '%s' (one of %s)", option->name, text,
-                 all.data);
-    dt_strbuf_release(&all);
+                 names.data);
+    dt_strbuf_release(&names);
     return st;
 }
 

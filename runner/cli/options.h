@@ -52,7 +52,7 @@ typedef struct dt_value {
 typedef struct dt_arguments {
     const dt_command *command;
     const dt_option
-        *options;     /* of the command, then --server if .runs is REMOTE, --json and --help */
+        *options; /* options of the command, then --server if .runs is REMOTE, --json and --help */
     dt_value *values; /* one for each option */
     size_t options_count;
     char **operands;

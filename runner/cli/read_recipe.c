@@ -131,19 +131,19 @@ out:
 static dt_status check_points(const dt_recipe_source *source, const dt_call *call, dt_error *err)
 {
     int64_t points = source->sweep->points;
-    dt_recipe_source of = *source;
+    dt_recipe_source matrix = *source;
     dt_origins origins;
     dt_status st = DT_OK;
     dt_recipe recipe;
 
-    of.origins = &origins;
+    matrix.origins = &origins;
     for (int64_t i = 1; i < points; i++) {
         dt_sweep sweep = {.point = i};
         dt_arena arena;
 
-        of.sweep = &sweep;
+        matrix.sweep = &sweep;
         dt_arena_init(&arena, 0);
-        st = dt_recipe_read(&recipe, &of, &arena, err);
+        st = dt_recipe_read(&recipe, &matrix, &arena, err);
         dt_arena_release(&arena);
         DT_TRY(st);
     }

@@ -52,8 +52,8 @@ static dt_status fork_run(dt_call *call, dt_error *err)
     DT_TRY(choose_name(&begun.name, &parent, &recipe, call, err));
     DT_TRY(dt_existing_run_checkpoint(&checkpoint, &begun.checkpoint, store, &parent, which,
                                       call->arena, err));
-    DT_TRY(dt_existing_run_preflight(&flight, &begun.at, &recipe, &origins, &parent, checkpoint,
-                                     begun.checkpoint, call, err));
+    DT_TRY(dt_existing_run_preflight(&flight, &begun.resume_place, &recipe, &origins, &parent,
+                                     checkpoint, begun.checkpoint, call, err));
     dt_interrupt_catch(); /* from here on Ctrl-C never leaves half of a run */
     begun.parent = &parent;
     begun.valid_loss = dt_checkpoint_get_info(checkpoint)->valid_loss;

@@ -8,7 +8,7 @@
 #include "runner/cli/tags.h"
 #include "runner/gc/gc.h"
 #include "runner/launch/attempt.h"
-#include "runner/launch/fit.h"
+#include "runner/launch/estimate.h"
 #include "runner/launch/nodes.h"
 #include "runner/launch/preflight.h"
 #include "runner/launch/task.h"
@@ -52,8 +52,8 @@ static dt_status check(dt_preflight *flight, const dt_gpu_spec **gpu, const dt_r
 
     *gpu = NULL;
     if (as->given) {
-        DT_TRY(dt_fit_preflight(flight, gpu, recipe, source, as->text, call->arena, err));
-        DT_TRY(dt_fit_check_gpu(flight, *gpu, err));
+        DT_TRY(dt_run_estimate_preflight(flight, gpu, recipe, source, as->text, call->arena, err));
+        DT_TRY(dt_run_estimate_check_gpu(flight, *gpu, err));
         return dt_weights_preflight(flight, call->arena, err);
     }
     DT_TRY(dt_preflight_check(flight, recipe, source, call->arena, err));
@@ -120,7 +120,7 @@ static dt_status launch(dt_call *call, dt_error *err)
     dt_recipe recipe;
     const dt_gpu_spec *gpu;
     const char *run;
-    dt_fit fit;
+    dt_run_estimate estimate;
     bool trains;
 
     DT_TRY(dt_follow_options_check(call, err));
@@ -139,15 +139,15 @@ static dt_status launch(dt_call *call, dt_error *err)
         return launch_sweep(&source, &labels, call, err);
     DT_TRY(check(&flight, &gpu, &recipe, &source, call, err));
     if (trains)
-        DT_TRY(dt_fit_make(&fit, &flight, gpu, call->arena, err));
+        DT_TRY(dt_run_estimate_make(&estimate, &flight, gpu, call->arena, err));
     if (dt_arguments_flag(call->args, "dry-run")) {
-        DT_TRY(trains ? dt_dry_run_print(&fit, call, err)
+        DT_TRY(trains ? dt_dry_run_print(&estimate, call, err)
                       : dt_dry_run_print_command(&flight, call, err));
         goto out;
     }
     if (trains && !dt_arguments_flag(call->args, "detach") &&
         (dt_arguments_flag(call->args, "wait") || !isatty(STDOUT_FILENO))) /* no live view */
-        dt_fit_note(&fit, call);
+        dt_run_estimate_note(&estimate, call);
     dt_interrupt_catch(); /* from here on Ctrl-C never leaves half of a run */
     DT_TRY(dt_store_open(&store, NULL, err));
     (void)dt_orphans_settle(store, flight.plan.node_names, flight.plan.node_count, call->arena,

@@ -12,7 +12,7 @@
 #include "runner/convert/tool.h"
 #include "runner/gc/gc.h"
 #include "runner/launch/attempt.h"
-#include "runner/launch/fit.h"
+#include "runner/launch/estimate.h"
 #include "runner/launch/nodes.h"
 #include "runner/launch/preflight.h"
 #include "runner/stop/stop.h"

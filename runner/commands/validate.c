@@ -6,7 +6,7 @@
 #include "runner/cli/command.h"
 #include "runner/cli/read_recipe.h"
 #include "runner/cli/report.h"
-#include "runner/launch/fit.h"
+#include "runner/launch/estimate.h"
 #include "runner/launch/preflight.h"
 #include "runner/launch/task.h"
 #include "runner/term/term.h"
@@ -24,7 +24,7 @@ typedef struct verdict {
     char hash[HASH_SIZE];
     dt_preflight flight;
     const dt_gpu_spec *gpu; /* of --gpus-as; NULL: the devices that are there */
-    dt_fit fit;
+    dt_run_estimate estimate;
     dt_error problem; /* the first one, if not valid */
     dt_error tight;   /* why it does not fit the memory of this machine; no message if it fits */
 } verdict;
@@ -51,7 +51,8 @@ static dt_status check_flight(verdict *out, const dt_recipe *recipe, const dt_re
     if (as->given && recipe->task != DT_TASK_TRAIN)
         return DT_FAIL(err, DT_ERR_USAGE, "--gpus-as is only for recipes that train");
     if (as->given)
-        st = dt_fit_preflight(&out->flight, &out->gpu, recipe, source, as->text, call->arena, err);
+        st = dt_run_estimate_preflight(&out->flight, &out->gpu, recipe, source, as->text,
+                                       call->arena, err);
     else if (dt_arguments_flag(call->args, "no-data"))
         st = dt_preflight_without_data(&out->flight, recipe, call->arena, err);
     else
@@ -60,7 +61,7 @@ static dt_status check_flight(verdict *out, const dt_recipe *recipe, const dt_re
     if (st == DT_OK)
         st = dt_weights_preflight(&out->flight, call->arena, err);
     if (st == DT_OK && recipe->task == DT_TASK_TRAIN)
-        st = dt_fit_make(&out->fit, &out->flight, out->gpu, call->arena, err);
+        st = dt_run_estimate_make(&out->estimate, &out->flight, out->gpu, call->arena, err);
     if (st != DT_OK && st != DT_ERR_USAGE)
         add_problem(out, source, st, call, err);
     return st;
@@ -105,7 +106,7 @@ static dt_status check(verdict *out, const dt_call *call, dt_error *err)
         return check_task(out, &recipe, &source, call, err);
     DT_TRY(check_flight(out, &recipe, &source, call, err));
     if (out->gpu != NULL)
-        (void)dt_fit_check_gpu(&out->flight, out->gpu, &out->tight);
+        (void)dt_run_estimate_check_gpu(&out->flight, out->gpu, &out->tight);
     else
         (void)dt_preflight_fits_here(&out->flight, &recipe, &out->tight);
 out:
@@ -146,7 +147,7 @@ static json_t *to_json(const verdict *of, const dt_problems *problems)
         json_object_set_new(object, "ranks", json_integer(of->flight.plan.world_size));
         json_object_set_new(object, "rank_bytes", json_integer(of->flight.memory.total_bytes));
         if (of->task == DT_TASK_TRAIN)
-            dt_fit_to_json(object, &of->fit);
+            dt_run_estimate_to_json(object, &of->estimate);
         else if (dt_task_has_lines(of->task))
             json_object_set_new(object, "lines", json_integer(of->flight.plan.task.lines));
         json_object_set_new(object, "warnings", warnings_of(of, problems));
@@ -208,7 +209,7 @@ static void add_text(dt_strbuf *out, const verdict *good, dt_arena *arena)
         dt_format_bytes(bytes, sizeof(bytes), (double)good->flight.memory.total_bytes));
     dt_term_init(&term, STDOUT_FILENO);
     dt_table_init(&table, columns, 2, arena);
-    dt_fit_add(&table, &good->fit);
+    dt_run_estimate_add(&table, &good->estimate);
     dt_table_write(out, &table, &term, 2);
     dt_preflight_each_warning(good->flight.warnings, add_text_warning, &warnings);
     if (good->tight.message[0] != '\0')

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "recipes/fields/recipe.h"
-#include "runner/launch/fit.h"
+#include "runner/launch/estimate.h"
 
 /* look: finds data files and detects their kind from a sample of each.
  *

@@ -26,7 +26,7 @@ typedef struct dt_init_draft {
     int64_t items; /* tokens or rows of all training files; estimated if `guessed` */
     bool guessed, gpus;
     int64_t steps;
-    dt_fit fit;
+    dt_run_estimate estimate;
     dt_preflight flight;
 } dt_init_draft;
 
@@ -205,9 +205,9 @@ static const char *where(const dt_init_draft *d)
     const dt_plan *plan = &d->flight.plan;
     const char *nodes = d->wish->nodes != NULL ? d->wish->nodes : "this machine";
 
-    if (d->fit.gpu != NULL)
+    if (d->estimate.gpu != NULL)
         return dt_arena_printf(d->arena, "%s, as if it had %lld %s each", nodes,
-                               (long long)d->flight.ranks_on_node, d->fit.gpu->name);
+                               (long long)d->flight.ranks_on_node, d->estimate.gpu->name);
     if (d->wish->nodes != NULL)
         return dt_arena_printf(d->arena, "%s (not contacted)", nodes);
     return dt_arena_printf(
@@ -220,7 +220,7 @@ static const char *where(const dt_init_draft *d)
 static void init_add_head(dt_strbuf *out, const dt_init_draft *d)
 {
     char parameters[DT_FORMAT_SIZE], bytes[DT_FORMAT_SIZE], items[DT_FORMAT_SIZE];
-    const char *data = dt_fit_data_text(&d->fit, d->arena);
+    const char *data = dt_run_estimate_data_text(&d->estimate, d->arena);
 
     dt_strbuf_add_str(
         out, "# yaml-language-server: $schema=recipe.schema.json\n"
@@ -238,9 +238,10 @@ static void init_add_head(dt_strbuf *out, const dt_init_draft *d)
                                     (double)d->flight.memory.parameter_count),
                     dt_format_bytes(bytes, sizeof(bytes), (double)d->flight.memory.total_bytes)));
     add_comment(out, "where", where(d));
-    add_comment(
-        out, "time",
-        dt_arena_printf(d->arena, "%s (%s)", dt_fit_time_text(&d->fit, d->arena), d->fit.basis));
+    add_comment(out, "time",
+                dt_arena_printf(d->arena, "%s (%s)",
+                                dt_run_estimate_time_text(&d->estimate, d->arena),
+                                d->estimate.basis));
     add_comment(out, "next",
                 "check with 'dtrun validate', test with 'dtrun smoke', run with 'dtrun launch'");
     dt_strbuf_add_str(out, "recipe: 1\n\n");
@@ -271,10 +272,11 @@ static dt_status look_at_recipe(dt_init_draft *d, const char *text, dt_error *er
 
     DT_TRY(dt_recipe_read(recipe, &source, d->arena, err));
     if (d->wish->gpus_as != NULL)
-        DT_TRY(dt_fit_preflight(&d->flight, &gpu, recipe, NULL, d->wish->gpus_as, d->arena, err));
+        DT_TRY(dt_run_estimate_preflight(&d->flight, &gpu, recipe, NULL, d->wish->gpus_as, d->arena,
+                                         err));
     else
         DT_TRY(dt_preflight_recipe(&d->flight, recipe, NULL, d->arena, err));
-    DT_TRY(dt_fit_make(&d->fit, &d->flight, gpu, d->arena, err));
+    DT_TRY(dt_run_estimate_make(&d->estimate, &d->flight, gpu, d->arena, err));
 out:
     return st;
 }
@@ -297,15 +299,15 @@ static bool fits(dt_init_draft *d)
 {
     dt_error tight = DT_ERROR_INIT;
 
-    if (d->fit.gpu != NULL)
-        return dt_fit_check_gpu(&d->flight, d->fit.gpu, &tight) == DT_OK;
+    if (d->estimate.gpu != NULL)
+        return dt_run_estimate_check_gpu(&d->flight, d->estimate.gpu, &tight) == DT_OK;
     return dt_preflight_fits_here(&d->flight, &d->flight.recipe, &tight);
 }
 
 /* On CPUs, avoids sizes that train for more than an hour. */
 static bool is_soon(const dt_init_draft *d)
 {
-    return d->gpus || !(d->fit.seconds_low > SOON_SECONDS);
+    return d->gpus || !(d->estimate.seconds_low > SOON_SECONDS);
 }
 
 /* Sets the number of steps from the items of a step on all ranks. */

@@ -167,10 +167,11 @@ typedef struct beginning {
 } beginning;
 
 /* Adds the row; for a fork also the parent's history and its checkpoint. */
-static dt_status add_run(dt_store *store, const dt_run *row, const beginning *of, dt_error *err)
+static dt_status add_run(dt_store *store, const dt_run *row, const beginning *attempt,
+                         dt_error *err)
 {
-    dt_store_checkpoint checkpoint = {.path = of->checkpoint,
-                                      .digest = of->digest,
+    dt_store_checkpoint checkpoint = {.path = attempt->checkpoint,
+                                      .digest = attempt->digest,
                                       .valid_loss = NAN,
                                       .score = NAN,
                                       .time_ms = row->created_ms};
@@ -180,13 +181,14 @@ static dt_status add_run(dt_store *store, const dt_run *row, const beginning *of
     DT_TRY(dt_store_begin(store, err));
     begun = true;
     DT_TRY(dt_store_run_add(store, row, err));
-    if (of->fork != NULL) {
+    if (attempt->fork != NULL) {
         checkpoint.step = row->parent_step;
-        checkpoint.valid_loss = of->fork->valid_loss;
-        checkpoint.score = of->fork->score;
-        checkpoint.bytes = dt_tree_bytes(of->checkpoint);
-        DT_TRY(dt_store_run_copy_past(store, of->run, of->fork->parent->id, checkpoint.step, err));
-        DT_TRY(dt_store_checkpoint_add(store, of->run, &checkpoint, err));
+        checkpoint.valid_loss = attempt->fork->valid_loss;
+        checkpoint.score = attempt->fork->score;
+        checkpoint.bytes = dt_tree_bytes(attempt->checkpoint);
+        DT_TRY(dt_store_run_copy_past(store, attempt->run, attempt->fork->parent->id,
+                                      checkpoint.step, err));
+        DT_TRY(dt_store_checkpoint_add(store, attempt->run, &checkpoint, err));
     }
     DT_TRY(dt_store_commit(store, err));
     begun = false;
@@ -196,45 +198,48 @@ out:
     return st;
 }
 
-static dt_status add_row(dt_store *store, const beginning *of, dt_arena *arena, dt_error *err)
+static dt_status add_row(dt_store *store, const beginning *attempt, dt_arena *arena, dt_error *err)
 {
-    const dt_recipe *recipe = &of->flight->recipe;
-    const dt_fork *fork = of->fork;
-    json_t *changes = fork != NULL       ? dt_overrides_of_resume(fork->parent, recipe, arena)
-                      : of->task != NULL ? json_array()
-                                         : dt_overrides_of_launch(of->source, recipe, arena);
-    json_t *origin = dt_provenance_make(of->source->path, &of->flight->plan, arena);
+    const dt_recipe *recipe = &attempt->flight->recipe;
+    const dt_fork *fork = attempt->fork;
+    json_t *changes = fork != NULL ? dt_overrides_of_resume(fork->parent, recipe, arena)
+                      : attempt->task != NULL
+                          ? json_array()
+                          : dt_overrides_of_launch(attempt->source, recipe, arena);
+    json_t *origin = dt_provenance_make(attempt->source->path, &attempt->flight->plan, arena);
     char hash[HASH_SIZE], absolute[PATH_MAX];
     const char *json;
     dt_status st = DT_OK;
     dt_run row = {
-        .id = of->run,
+        .id = attempt->run,
         .name = fork != NULL ? fork->name : recipe->name,
         .state = DT_RUN_QUEUED,
         .attempt = 1,
         .created_ms = dt_clock_wall_ms(),
-        .steps_total = dt_preflight_steps(of->flight, fork != NULL ? &fork->at : NULL),
+        .steps_total =
+            dt_preflight_steps(attempt->flight, fork != NULL ? &fork->resume_place : NULL),
         .loss = NAN,
         .valid_loss = NAN,
         .tokens_per_second = NAN,
-        .recipe_path = realpath(of->source->path, absolute) != NULL ? absolute : of->source->path,
-        .recipe_text = of->source->text,
+        .recipe_path =
+            realpath(attempt->source->path, absolute) != NULL ? absolute : attempt->source->path,
+        .recipe_text = attempt->source->text,
         .exit_code = -1,
         .reason = "",
-        .tags = of->labels->tags,
-        .note = of->labels->note,
-        .group = of->labels->group,
+        .tags = attempt->labels->tags,
+        .note = attempt->labels->note,
+        .group = attempt->labels->group,
         .parent = fork != NULL ? fork->parent->id : "",
-        .parent_step = fork != NULL ? fork->at.step : 0,
+        .parent_step = fork != NULL ? fork->resume_place.step : 0,
     };
 
     recipe_text(&json, hash, recipe, arena);
     row.recipe_json = json;
     row.recipe_hash = hash;
-    DT_TRY(dt_labels_write(&row, of->folder, err));
-    DT_TRY(add_run(store, &row, of, err));
-    (void)dt_overrides_store(store, of->run, changes, NULL); /* best effort */
-    (void)dt_provenance_store(store, of->run, origin, NULL);
+    DT_TRY(dt_labels_write(&row, attempt->folder, err));
+    DT_TRY(add_run(store, &row, attempt, err));
+    (void)dt_overrides_store(store, attempt->run, changes, NULL); /* best effort */
+    (void)dt_provenance_store(store, attempt->run, origin, NULL);
 out:
     json_decref(origin);
     json_decref(changes);
@@ -271,16 +276,16 @@ static dt_status take_checkpoint(beginning *io, dt_arena *arena, dt_error *err)
 }
 
 /* Copies the files that came with the weights, for a later export. */
-static dt_status take_origin(const beginning *of, dt_arena *arena, dt_error *err)
+static dt_status take_origin(const beginning *attempt, dt_arena *arena, dt_error *err)
 {
     const char *parent;
     dt_status st = DT_OK;
 
-    if (of->fork == NULL)
-        return dt_weights_keep_origin(&of->flight->plan.weights, &of->flight->recipe, of->folder,
-                                      arena, err);
-    DT_TRY(dt_run_path(&parent, of->fork->parent->id, NULL, arena, err));
-    DT_TRY(dt_weights_copy_origin(parent, of->folder, arena, err));
+    if (attempt->fork == NULL)
+        return dt_weights_keep_origin(&attempt->flight->plan.weights, &attempt->flight->recipe,
+                                      attempt->folder, arena, err);
+    DT_TRY(dt_run_path(&parent, attempt->fork->parent->id, NULL, arena, err));
+    DT_TRY(dt_weights_copy_origin(parent, attempt->folder, arena, err));
 out:
     return st;
 }
@@ -298,44 +303,48 @@ out:
 }
 
 /* Writes the input of a task to files in the run's folder. */
-static dt_status take_task(const beginning *of, dt_plan_task *task, dt_arena *arena, dt_error *err)
+static dt_status take_task(const beginning *attempt, dt_plan_task *task, dt_arena *arena,
+                           dt_error *err)
 {
     dt_status st = DT_OK;
 
-    if (of->task == NULL)
+    if (attempt->task == NULL)
         return DT_OK;
-    DT_TRY(keep_text(&task->input, of->folder, DT_TASK_INPUT, of->task->input, arena, err));
+    DT_TRY(
+        keep_text(&task->input, attempt->folder, DT_TASK_INPUT, attempt->task->input, arena, err));
     task->target = "";
-    if (of->task->target != NULL)
-        DT_TRY(keep_text(&task->target, of->folder, DT_TASK_TARGET, of->task->target, arena, err));
+    if (attempt->task->target != NULL)
+        DT_TRY(keep_text(&task->target, attempt->folder, DT_TASK_TARGET, attempt->task->target,
+                         arena, err));
     if (task->output[0] == '\0')
-        DT_TRY(keep_text(&task->output, of->folder, DT_TASK_OUTPUT, NULL, arena, err));
+        DT_TRY(keep_text(&task->output, attempt->folder, DT_TASK_OUTPUT, NULL, arena, err));
 out:
     return st;
 }
 
-static dt_status begin(const char **run, dt_store *store, beginning *of, dt_preflight *flight,
+static dt_status begin(const char **run, dt_store *store, beginning *attempt, dt_preflight *flight,
                        dt_arena *arena, dt_error *err)
 {
     const char *folder = NULL, *copy, *below = NULL;
     dt_status st = DT_OK;
 
     DT_TRY(dt_run_id_take(run, &folder, arena, err));
-    of->run = *run;
-    of->folder = folder;
-    of->flight = flight;
+    attempt->run = *run;
+    attempt->folder = folder;
+    attempt->flight = flight;
     DT_TRY(keep_text(&copy, folder, "recipe.yaml", NULL, arena, err));
-    DT_TRY(dt_file_write_atomic(copy, of->source->text, strlen(of->source->text), 0600, err));
-    DT_TRY(take_checkpoint(of, arena, err));
-    DT_TRY(take_origin(of, arena, err));
-    DT_TRY(take_task(of, &flight->plan.task, arena, err));
-    DT_TRY(write_plan(flight, *run, 1, of->checkpoint, folder, arena, err));
-    if (of->fork != NULL)
-        DT_TRY(dt_run_path(&below, of->fork->parent->id, NULL, arena, err));
-    write_origins(flight, 1, folder, of->source->path, below,
-                  of->fork != NULL ? of->fork->parent->attempt : 0, arena);
+    DT_TRY(dt_file_write_atomic(copy, attempt->source->text, strlen(attempt->source->text), 0600,
+                                err));
+    DT_TRY(take_checkpoint(attempt, arena, err));
+    DT_TRY(take_origin(attempt, arena, err));
+    DT_TRY(take_task(attempt, &flight->plan.task, arena, err));
+    DT_TRY(write_plan(flight, *run, 1, attempt->checkpoint, folder, arena, err));
+    if (attempt->fork != NULL)
+        DT_TRY(dt_run_path(&below, attempt->fork->parent->id, NULL, arena, err));
+    write_origins(flight, 1, folder, attempt->source->path, below,
+                  attempt->fork != NULL ? attempt->fork->parent->attempt : 0, arena);
     DT_TRY(keep_environment(*run, &flight->recipe, arena, err));
-    DT_TRY(add_row(store, of, arena, err));
+    DT_TRY(add_row(store, attempt, arena, err));
     folder = NULL; /* owned by the row now */
     DT_TRY(supervise(store, *run, err));
 out:
@@ -348,13 +357,13 @@ dt_status dt_attempt_launch(const char **run, dt_store *store, const dt_recipe_s
                             const dt_labels *labels, const dt_fork *fork, dt_preflight *flight,
                             dt_arena *arena, dt_error *err)
 {
-    beginning of = {.source = source, .labels = labels, .fork = fork};
+    beginning attempt = {.source = source, .labels = labels, .fork = fork};
     dt_status st = DT_OK;
 
     /* also for the points of a sweep */
     if (fork == NULL && flight->plan.weights.kind == DT_WEIGHTS_NONE)
         DT_TRY(dt_weights_preflight(flight, arena, err));
-    DT_TRY(begin(run, store, &of, flight, arena, err));
+    DT_TRY(begin(run, store, &attempt, flight, arena, err));
 out:
     return st;
 }
@@ -363,9 +372,9 @@ dt_status dt_attempt_launch_task(const char **run, dt_store *store, const dt_rec
                                  const dt_labels *labels, const dt_task_start *start,
                                  dt_preflight *flight, dt_arena *arena, dt_error *err)
 {
-    beginning of = {.source = source, .labels = labels, .task = start};
+    beginning attempt = {.source = source, .labels = labels, .task = start};
 
-    return begin(run, store, &of, flight, arena, err);
+    return begin(run, store, &attempt, flight, arena, err);
 }
 
 /* Returns the number of the next attempt; attempts that failed before their first step count
@@ -384,8 +393,8 @@ out:
 }
 
 dt_status dt_attempt_resume(dt_store *store, const dt_run *run, const char *checkpoint,
-                            const dt_budget_place *at, dt_preflight *flight, dt_arena *arena,
-                            dt_error *err)
+                            const dt_budget_place *resume_place, dt_preflight *flight,
+                            dt_arena *arena, dt_error *err)
 {
     int64_t attempt, added;
     const char *folder, *json, *lock_path;
@@ -418,8 +427,9 @@ dt_status dt_attempt_resume(dt_store *store, const dt_run *run, const char *chec
     write_origins(flight, attempt, folder, NULL, folder, attempt - 1, arena);
     recipe_text(&json, hash, &flight->recipe, arena);
     origin = dt_provenance_make(run->recipe_path, &flight->plan, arena);
-    DT_TRY(dt_store_attempt_add(store, run->id, at->step, dt_preflight_steps(flight, at), json,
-                                hash, dt_clock_wall_ms(), &added, err));
+    DT_TRY(dt_store_attempt_add(store, run->id, resume_place->step,
+                                dt_preflight_steps(flight, resume_place), json, hash,
+                                dt_clock_wall_ms(), &added, err));
     DT_ASSERT(added == attempt);
     changes = dt_overrides_of_resume(run, &flight->recipe, arena);
     (void)dt_overrides_store(store, run->id, changes, NULL);

@@ -23,7 +23,7 @@ typedef struct dt_fork {
     const char *name;       /* name of the new run */
     double valid_loss;      /* validation loss of the checkpoint; NaN: none */
     double score;           /* validation score of the checkpoint (store.h); NaN: none */
-    dt_budget_place at;
+    dt_budget_place resume_place;
 } dt_fork;
 
 /* Start of a run whose task is not training (recipes/plan/plan.h); flight->plan.task has the rest. */
@@ -45,11 +45,11 @@ dt_status dt_attempt_launch(const char **run, dt_store *store, const dt_recipe_s
                             const dt_labels *labels, const dt_fork *fork, dt_preflight *flight,
                             dt_arena *arena, dt_error *err);
 
-/* Starts the next attempt of an ended run from a complete checkpoint; `at`: its position in the
+/* Starts the next attempt of an ended run from a complete checkpoint; `resume_place`: its position in the
  * data. run->recipe_json is the recipe before --set. */
 dt_status dt_attempt_resume(dt_store *store, const dt_run *run, const char *checkpoint,
-                            const dt_budget_place *at, dt_preflight *flight, dt_arena *arena,
-                            dt_error *err);
+                            const dt_budget_place *resume_place, dt_preflight *flight,
+                            dt_arena *arena, dt_error *err);
 
 /* run_id: generates short run ids that are easy to read.
  *

@@ -7,10 +7,10 @@
 #include "recipes/architecture/architecture.h"
 #include "recipes/fields/fields.h"
 #include "runner/cli/report.h"
-#include "runner/launch/fit.h"
+#include "runner/launch/estimate.h"
 #include "runner/term/term.h"
 
-/* Predictions (fit.h). */
+/* Predictions (estimate.h). */
 
 enum { MINUTE = 60, HOUR = 3600, DAY = 86400 };
 
@@ -28,12 +28,12 @@ static const char *duration(dt_arena *arena, double seconds)
     return dt_arena_printf(arena, "%.1f days", seconds / DAY);
 }
 
-const char *dt_fit_time_text(const dt_fit *fit, dt_arena *arena)
+const char *dt_run_estimate_time_text(const dt_run_estimate *estimate, dt_arena *arena)
 {
-    if (isnan(fit->seconds_low))
+    if (isnan(estimate->seconds_low))
         return "not known";
-    return dt_arena_printf(arena, "%s to %s", duration(arena, fit->seconds_low),
-                           duration(arena, fit->seconds_high));
+    return dt_arena_printf(arena, "%s to %s", duration(arena, estimate->seconds_low),
+                           duration(arena, estimate->seconds_high));
 }
 
 static const char *tokenizer_of(const dt_recipe *recipe)
@@ -78,9 +78,9 @@ static void add_vocab(dt_strbuf *out, const dt_preflight *flight)
                                                                       : "ids");
 }
 
-const char *dt_fit_data_text(const dt_fit *fit, dt_arena *arena)
+const char *dt_run_estimate_data_text(const dt_run_estimate *estimate, dt_arena *arena)
 {
-    const dt_preflight *flight = fit->flight;
+    const dt_preflight *flight = estimate->flight;
     const dt_architecture *kind = dt_architecture_find(flight->recipe.model.kind);
     char bytes[DT_FORMAT_SIZE], tokens[DT_FORMAT_SIZE];
     const char *text;
@@ -105,71 +105,73 @@ const char *dt_fit_data_text(const dt_fit *fit, dt_arena *arena)
 }
 
 /* Returns what leaves a node: "; 12.1 MB by each node to others, 10.5 MB of which are sums within layers" */
-static const char *across_text(const dt_fit *fit, dt_arena *arena)
+static const char *across_text(const dt_run_estimate *estimate, dt_arena *arena)
 {
     char all[DT_FORMAT_SIZE], sums[DT_FORMAT_SIZE];
     const char *text;
 
-    if (isnan(fit->sent_bytes) || fit->across_bytes <= 0)
+    if (isnan(estimate->sent_bytes) || estimate->across_bytes <= 0)
         return "";
     text = dt_arena_printf(arena, "; %s by each node to others",
-                           dt_format_bytes(all, sizeof(all), fit->across_bytes));
-    if (fit->across_sums_bytes <= 0)
+                           dt_format_bytes(all, sizeof(all), estimate->across_bytes));
+    if (estimate->across_sums_bytes <= 0)
         return text;
     return dt_arena_printf(arena, "%s, %s of which are sums within layers", text,
-                           dt_format_bytes(sums, sizeof(sums), fit->across_sums_bytes));
+                           dt_format_bytes(sums, sizeof(sums), estimate->across_sums_bytes));
 }
 
-static void add_rates(dt_table *table, const dt_fit *fit)
+static void add_rates(dt_table *table, const dt_run_estimate *estimate)
 {
     char bytes[DT_FORMAT_SIZE], flops[DT_FORMAT_SIZE], matrices[DT_FORMAT_SIZE];
 
     dt_table_add(table, DT_STYLE_DIM, "FLOP per step");
-    dt_format_count(flops, sizeof(flops), fit->flops);
-    if (fit->matrix_flops > 0)
+    dt_format_count(flops, sizeof(flops), estimate->flops);
+    if (estimate->matrix_flops > 0)
         dt_table_add(table, DT_STYLE_PLAIN, "%s, plus %s for the optimizer", flops,
-                     dt_format_count(matrices, sizeof(matrices), fit->matrix_flops));
+                     dt_format_count(matrices, sizeof(matrices), estimate->matrix_flops));
     else
         dt_table_add(table, DT_STYLE_PLAIN, "%s", flops);
     dt_table_add(table, DT_STYLE_DIM, "sent per step");
     dt_table_add(table, DT_STYLE_PLAIN, "%s%s%s",
-                 dt_format_bytes(bytes, sizeof(bytes), fit->sent_bytes),
-                 fit->sent_bytes > 0 ? " by each rank" : "", across_text(fit, table->arena));
+                 dt_format_bytes(bytes, sizeof(bytes), estimate->sent_bytes),
+                 estimate->sent_bytes > 0 ? " by each rank" : "",
+                 across_text(estimate, table->arena));
 }
 
-void dt_fit_add(dt_table *table, const dt_fit *fit)
+void dt_run_estimate_add(dt_table *table, const dt_run_estimate *estimate)
 {
     dt_table_add(table, DT_STYLE_DIM, "data");
-    dt_table_add(table, DT_STYLE_PLAIN, "%s", dt_fit_data_text(fit, table->arena));
-    if (!isnan(fit->epochs)) {
+    dt_table_add(table, DT_STYLE_PLAIN, "%s", dt_run_estimate_data_text(estimate, table->arena));
+    if (!isnan(estimate->epochs)) {
         dt_table_add(table, DT_STYLE_DIM, "epochs");
-        dt_table_add(table, DT_STYLE_PLAIN, "%.3g", fit->epochs);
+        dt_table_add(table, DT_STYLE_PLAIN, "%.3g", estimate->epochs);
     }
-    add_rates(table, fit);
+    add_rates(table, estimate);
     dt_table_add(table, DT_STYLE_DIM, "time");
-    dt_table_add(table, DT_STYLE_PLAIN, "%s (%s)", dt_fit_time_text(fit, table->arena), fit->basis);
-    if (fit->flight->warning != NULL) {
+    dt_table_add(table, DT_STYLE_PLAIN, "%s (%s)",
+                 dt_run_estimate_time_text(estimate, table->arena), estimate->basis);
+    if (estimate->flight->warning != NULL) {
         dt_table_add(table, DT_STYLE_WARN, "warning");
-        dt_table_add(table, DT_STYLE_PLAIN, "%s", fit->flight->warning);
+        dt_table_add(table, DT_STYLE_PLAIN, "%s", estimate->flight->warning);
     }
 }
 
-void dt_fit_note(const dt_fit *fit, const dt_call *call)
+void dt_run_estimate_note(const dt_run_estimate *estimate, const dt_call *call)
 {
-    const dt_memory *memory = &fit->flight->memory;
+    const dt_memory *memory = &estimate->flight->memory;
     char count[DT_FORMAT_SIZE], bytes[DT_FORMAT_SIZE];
 
-    if (fit->flight->warning != NULL)
-        dt_report_note(call, "warning: %s", fit->flight->warning);
+    if (estimate->flight->warning != NULL)
+        dt_report_note(call, "warning: %s", estimate->flight->warning);
     dt_report_note(call, "%s parameters, %s per rank; the steps take %s (%s)",
                    dt_format_count(count, sizeof(count), (double)memory->parameter_count),
                    dt_format_bytes(bytes, sizeof(bytes), (double)memory->total_bytes),
-                   dt_fit_time_text(fit, call->arena), fit->basis);
+                   dt_run_estimate_time_text(estimate, call->arena), estimate->basis);
 }
 
-void dt_fit_to_json(json_t *object, const dt_fit *fit)
+void dt_run_estimate_to_json(json_t *object, const dt_run_estimate *estimate)
 {
-    const dt_preflight *flight = fit->flight;
+    const dt_preflight *flight = estimate->flight;
     const char *tokenizer = tokenizer_of(&flight->recipe);
     json_t *data = json_pack("{s:I, s:I}", "files", (json_int_t)flight->data_files, "bytes",
                              (json_int_t)flight->data_bytes);
@@ -187,13 +189,14 @@ void dt_fit_to_json(json_t *object, const dt_fit *fit)
     json_object_set_new(data, "tokenizer",
                         tokenizer != NULL ? dt_json_text(tokenizer) : json_null());
     json_object_set_new(object, "data", data);
-    json_object_set_new(object, "epochs", dt_json_number(fit->epochs));
-    json_object_set_new(object, "flops_per_step", dt_json_number(fit->flops + fit->matrix_flops));
-    json_object_set_new(object, "sent_bytes_per_step", dt_json_number(fit->sent_bytes));
-    json_object_set_new(object, "node_sent_bytes_per_step", dt_json_number(fit->across_bytes));
-    json_object_set_new(time, "low_seconds", dt_json_number(fit->seconds_low));
-    json_object_set_new(time, "high_seconds", dt_json_number(fit->seconds_high));
-    json_object_set_new(time, "basis", dt_json_text(fit->basis));
+    json_object_set_new(object, "epochs", dt_json_number(estimate->epochs));
+    json_object_set_new(object, "flops_per_step",
+                        dt_json_number(estimate->flops + estimate->matrix_flops));
+    json_object_set_new(object, "sent_bytes_per_step", dt_json_number(estimate->sent_bytes));
+    json_object_set_new(object, "node_sent_bytes_per_step", dt_json_number(estimate->across_bytes));
+    json_object_set_new(time, "low_seconds", dt_json_number(estimate->seconds_low));
+    json_object_set_new(time, "high_seconds", dt_json_number(estimate->seconds_high));
+    json_object_set_new(time, "basis", dt_json_text(estimate->basis));
     json_object_set_new(object, "time", time);
 }
 
@@ -211,9 +214,9 @@ static json_t *memory_to_json(const dt_preflight *flight)
         flight->available_bytes > 0 ? json_integer(flight->available_bytes) : json_null());
 }
 
-static dt_status print_json(const dt_fit *fit, dt_error *err)
+static dt_status print_json(const dt_run_estimate *estimate, dt_error *err)
 {
-    const dt_preflight *flight = fit->flight;
+    const dt_preflight *flight = estimate->flight;
     const dt_architecture *kind = dt_architecture_find(flight->plan.recipe.model.kind);
     int64_t steps = dt_preflight_steps(flight, NULL);
     json_t *object = dt_report_object();
@@ -228,8 +231,8 @@ static dt_status print_json(const dt_fit *fit, dt_error *err)
     json_object_set_new(object, "tokens_per_step", json_integer(flight->tokens_per_step));
     json_object_set_new(object, "memory", memory_to_json(flight));
     json_object_set_new(object, "card",
-                        fit->gpu != NULL ? json_string(fit->gpu->name) : json_null());
-    dt_fit_to_json(object, fit);
+                        estimate->gpu != NULL ? json_string(estimate->gpu->name) : json_null());
+    dt_run_estimate_to_json(object, estimate);
     json_object_set_new(object, "plan", dt_plan_to_json(&flight->plan));
     return dt_report_json(object, err);
 }
@@ -246,10 +249,11 @@ static const char *batch_text(dt_arena *arena, const dt_recipe *recipe)
                            (long long)recipe->batch.sequences, (long long)recipe->batch.tokens);
 }
 
-static void add_summary(dt_strbuf *out, const dt_term *term, const dt_fit *fit, dt_arena *arena)
+static void add_summary(dt_strbuf *out, const dt_term *term, const dt_run_estimate *estimate,
+                        dt_arena *arena)
 {
     static const dt_table_column columns[] = {{NULL, false}, {NULL, false}};
-    const dt_preflight *flight = fit->flight;
+    const dt_preflight *flight = estimate->flight;
     const dt_recipe *recipe = &flight->plan.recipe;
     const dt_architecture *kind = dt_architecture_find(recipe->model.kind);
     int64_t steps = dt_preflight_steps(flight, NULL);
@@ -280,7 +284,7 @@ static void add_summary(dt_strbuf *out, const dt_term *term, const dt_fit *fit, 
             &table, DT_STYLE_PLAIN, "%s",
             dt_format_count(whole, sizeof(whole), (double)flight->tokens_per_step * (double)steps));
     }
-    dt_fit_add(&table, fit);
+    dt_run_estimate_add(&table, estimate);
     dt_table_write(out, &table, term, 2);
 }
 
@@ -360,12 +364,12 @@ dt_status dt_dry_run_print_task(const dt_preflight *flight, const dt_call *call,
 static dt_status print_command_json(const dt_preflight *flight, dt_error *err)
 {
     const dt_recipe *recipe = &flight->plan.recipe;
-    json_t *object = dt_report_object(), *words = json_array();
+    json_t *object = dt_report_object(), *command = json_array();
 
     for (int64_t i = 0; i < recipe->command.count; i++)
-        json_array_append_new(words, dt_json_text(recipe->command.items[i]));
+        json_array_append_new(command, dt_json_text(recipe->command.items[i]));
     json_object_set_new(object, "task", json_string(dt_task_name(recipe->task)));
-    json_object_set_new(object, "command", words);
+    json_object_set_new(object, "command", command);
     json_object_set_new(object, "workdir", dt_json_text(recipe->workdir.folder));
     json_object_set_new(object, "plan", dt_plan_to_json(&flight->plan));
     return dt_report_json(object, err);
@@ -375,7 +379,7 @@ dt_status dt_dry_run_print_command(const dt_preflight *flight, const dt_call *ca
 {
     static const dt_table_column columns[] = {{NULL, false}, {NULL, false}};
     const dt_recipe *recipe = &flight->plan.recipe;
-    dt_strbuf text, words;
+    dt_strbuf text, command;
     dt_table table;
     dt_status st;
     dt_term term;
@@ -384,12 +388,12 @@ dt_status dt_dry_run_print_command(const dt_preflight *flight, const dt_call *ca
         return print_command_json(flight, err);
     dt_term_init(&term, STDOUT_FILENO);
     dt_strbuf_init(&text);
-    dt_strbuf_init(&words);
+    dt_strbuf_init(&command);
     add_title(&text, &term, flight);
-    dt_command_words(&words, recipe);
+    dt_command_words(&command, recipe);
     dt_table_init(&table, columns, 2, call->arena);
     dt_table_add(&table, DT_STYLE_DIM, "command");
-    dt_table_add(&table, DT_STYLE_PLAIN, "%s", words.data);
+    dt_table_add(&table, DT_STYLE_PLAIN, "%s", command.data);
     dt_table_add(&table, DT_STYLE_DIM, "folder");
     dt_table_add(&table, DT_STYLE_PLAIN, "%s", recipe->workdir.folder);
     for (int64_t i = 0; i < recipe->env.count; i++) { /* the value may be a secret */
@@ -401,31 +405,31 @@ dt_status dt_dry_run_print_command(const dt_preflight *flight, const dt_call *ca
     dt_strbuf_add_char(&text, '\n');
     add_ranks(&text, &term, &flight->plan, call->arena);
     st = dt_report_styled(&text, err);
-    dt_strbuf_release(&words);
+    dt_strbuf_release(&command);
     dt_strbuf_release(&text);
     return st;
 }
 
-dt_status dt_dry_run_print(const dt_fit *fit, const dt_call *call, dt_error *err)
+dt_status dt_dry_run_print(const dt_run_estimate *estimate, const dt_call *call, dt_error *err)
 {
-    const dt_preflight *flight = fit->flight;
+    const dt_preflight *flight = estimate->flight;
     char available[DT_FORMAT_SIZE];
     dt_strbuf text;
     dt_status st;
     dt_term term;
 
     if (call->json)
-        return print_json(fit, err);
+        return print_json(estimate, err);
     dt_term_init(&term, STDOUT_FILENO);
     dt_strbuf_init(&text);
     add_title(&text, &term, flight);
-    add_summary(&text, &term, fit, call->arena);
+    add_summary(&text, &term, estimate, call->arena);
     dt_strbuf_add_char(&text, '\n');
     add_ranks(&text, &term, &flight->plan, call->arena);
     dt_format_bytes(available, sizeof(available), (double)flight->available_bytes);
-    if (fit->gpu != NULL)
+    if (estimate->gpu != NULL)
         dt_term_add(&text, &term, DT_STYLE_DIM, "\nmemory of one rank (%s has %s):\n",
-                    fit->gpu->name, available);
+                    estimate->gpu->name, available);
     else if (flight->available_bytes > 0)
         dt_term_add(&text, &term, DT_STYLE_DIM, "\nmemory of one rank (%s free here for %lld):\n",
                     available, (long long)flight->ranks_on_node);

@@ -1,6 +1,6 @@
-/* fit: predicts data, memory, communication, arithmetic and time of a run, the time from the speed of
+/* estimate: predicts data, memory, communication, arithmetic and time of a run, the time from the speed of
  * finished runs where there are some. */
-#include "runner/launch/fit.h"
+#include "runner/launch/estimate.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -206,7 +206,7 @@ enum { GPUS_USUAL = 8, GPUS_MOST = 16 };
 
 /* Counts the bytes sent per step. Every micro-step after the second sends the same as the one
  * before. */
-static dt_status count_sent(dt_fit *out, dt_arena *arena, dt_error *err)
+static dt_status count_sent(dt_run_estimate *out, dt_arena *arena, dt_error *err)
 {
     enum { COUNTED = 3 };
     const dt_plan *plan = &out->flight->plan;
@@ -236,7 +236,7 @@ out:
 
 /* --- time */
 
-static void span(dt_fit *out, double flops_low, double flops_high)
+static void span(dt_run_estimate *out, double flops_low, double flops_high)
 {
     double all = (double)dt_preflight_steps(out->flight, NULL) * (out->flops + out->matrix_flops);
 
@@ -247,7 +247,7 @@ static void span(dt_fit *out, double flops_low, double flops_high)
 }
 
 /* Estimates a step on the plan's GPUs; each node is assumed to have as many as the fullest. */
-static dt_status time_of_gpus(dt_fit *out, dt_arena *arena, dt_error *err)
+static dt_status time_of_gpus(dt_run_estimate *out, dt_arena *arena, dt_error *err)
 {
     const dt_plan *plan = &out->flight->plan;
     const dt_recipe *recipe = &plan->recipe;
@@ -305,7 +305,7 @@ static double processor_flops(const char **name)
     return 8 * PROCESSOR_HZ;
 }
 
-static void time_of_processors(dt_fit *out, dt_arena *arena)
+static void time_of_processors(dt_run_estimate *out, dt_arena *arena)
 {
     const char *name;
     double peak = processor_flops(&name) * past_speed_devices(&out->flight->plan);
@@ -316,7 +316,7 @@ static void time_of_processors(dt_fit *out, dt_arena *arena)
         name, 100 * PROCESSOR_SHARE_LOW, 100 * PROCESSOR_SHARE_HIGH, peak / 1e12);
 }
 
-static dt_status estimate(dt_fit *out, dt_arena *arena, dt_error *err)
+static dt_status estimate(dt_run_estimate *out, dt_arena *arena, dt_error *err)
 {
     const dt_plan *plan = &out->flight->plan;
     dt_past_speed past;
@@ -356,14 +356,14 @@ static double epochs_of(const dt_preflight *flight)
     return tokens > 0 && steps > 0 ? (double)flight->tokens_per_step * (double)steps / tokens : NAN;
 }
 
-dt_status dt_fit_make(dt_fit *out, const dt_preflight *flight, const dt_gpu_spec *gpu,
-                      dt_arena *arena, dt_error *err)
+dt_status dt_run_estimate_make(dt_run_estimate *out, const dt_preflight *flight,
+                               const dt_gpu_spec *gpu, dt_arena *arena, dt_error *err)
 {
     const dt_recipe *recipe = &flight->plan.recipe;
     dt_model_config config;
     dt_matrices matrices;
 
-    *out = (dt_fit){.flight = flight, .gpu = gpu, .seconds_low = NAN, .seconds_high = NAN};
+    *out = (dt_run_estimate){.flight = flight, .gpu = gpu, .seconds_low = NAN, .seconds_high = NAN};
     dt_model_config_make(&config, recipe, flight->data.vocab);
     dt_matrices_count(&matrices, recipe);
     out->flops = dt_model_flops_per_token(&config) * (double)flight->tokens_per_step;
@@ -398,9 +398,9 @@ static dt_status fit_parse_gpus(const dt_gpu_spec **out, int64_t *count, const c
         "--gpus-as is '%s': expected one of h100, h200, a100, a100-40gb, l40s and rtx4090", text);
 }
 
-dt_status dt_fit_preflight(dt_preflight *out, const dt_gpu_spec **gpu, const dt_recipe *recipe,
-                           const dt_recipe_source *source, const char *gpus_as, dt_arena *arena,
-                           dt_error *err)
+dt_status dt_run_estimate_preflight(dt_preflight *out, const dt_gpu_spec **gpu,
+                                    const dt_recipe *recipe, const dt_recipe_source *source,
+                                    const char *gpus_as, dt_arena *arena, dt_error *err)
 {
     int64_t count;
     dt_status st = DT_OK;
@@ -412,7 +412,8 @@ out:
     return st;
 }
 
-dt_status dt_fit_check_gpu(const dt_preflight *flight, const dt_gpu_spec *gpu, dt_error *err)
+dt_status dt_run_estimate_check_gpu(const dt_preflight *flight, const dt_gpu_spec *gpu,
+                                    dt_error *err)
 {
     dt_memory_ranks ranks = dt_plan_memory_ranks(&flight->plan, 0);
 

@@ -23,14 +23,14 @@
 static dt_status refuse_without_checkpoint(const dt_run *run, dt_error *err)
 {
     int64_t below = run->step > 0 ? run->step : run->steps_total;
-    char words[64] = "";
+    char limit[64] = "";
 
     if (below > 0)
-        snprintf(words, sizeof(words), " below %lld", (long long)below);
+        snprintf(limit, sizeof(limit), " below %lld", (long long)below);
     return DT_FAIL(err, DT_ERR_NOT_FOUND,
                    "run '%s' has no complete checkpoint to continue from: launch it again, with "
                    "checkpoint.every%s",
-                   run->id, words);
+                   run->id, limit);
 }
 
 /* Opens the newest complete checkpoint that the history knows or, if there is none, one that was
@@ -178,18 +178,20 @@ static dt_status open_asked(dt_checkpoint **out, const char **path, dt_store *st
     dt_status st = DT_OK;
     char *end;
     long long step = strtoll(which, &end, 10);
-    ways own = {NULL, 0};
+    ways attempts = {NULL, 0};
     int64_t count;
 
     if (!best && (end == which || *end != '\0' || step < 0))
         DT_THROW(err, DT_ERR_USAGE, "'%s' is neither a step nor 'best'", which);
     DT_TRY(dt_store_checkpoint_list(store, &rows, &count, run->id, arena, err));
     if (to_continue)
-        DT_TRY(dt_store_attempt_list(store, &own.attempts, &own.count, run->id, arena, err));
-    chosen = choose(rows, count, &own, best, step);
+        DT_TRY(
+            dt_store_attempt_list(store, &attempts.attempts, &attempts.count, run->id, arena, err));
+    chosen = choose(rows, count, &attempts, best, step);
     left = chosen == NULL ? choose(rows, count, &any, best, step) : NULL;
     if (left != NULL)
-        DT_TRY(refuse_left(run, left, dt_resume_point_left(own.attempts, own.count, left), err));
+        DT_TRY(refuse_left(run, left, dt_resume_point_left(attempts.attempts, attempts.count, left),
+                           err));
     if (chosen == NULL)
         DT_TRY(refuse_unknown(run, which, rows, count, err));
     *path = chosen->path;
@@ -307,8 +309,8 @@ out:
 
 /* --- before the attempt */
 
-dt_status dt_existing_run_preflight(dt_preflight *flight, dt_budget_place *at, dt_recipe *recipe,
-                                    const dt_origins *origins, const dt_run *run,
+dt_status dt_existing_run_preflight(dt_preflight *flight, dt_budget_place *resume_place,
+                                    dt_recipe *recipe, const dt_origins *origins, const dt_run *run,
                                     const dt_checkpoint *checkpoint, const char *path,
                                     const dt_call *call, dt_error *err)
 {
@@ -320,7 +322,7 @@ dt_status dt_existing_run_preflight(dt_preflight *flight, dt_budget_place *at, d
     flight->origins = origins;
     flight->plan.new_data = dt_arguments_flag(call->args, "new-data");
     flight->plan.new_model = dt_arguments_flag(call->args, "new-model");
-    DT_TRY(dt_resume_check(at, flight, checkpoint, run, call, err));
+    DT_TRY(dt_resume_check(resume_place, flight, checkpoint, run, call, err));
     DT_TRY(dt_nodes_check(flight, run->recipe_path, call, err));
     dt_resume_note_batch(flight, checkpoint, call);
 out:
@@ -398,7 +400,8 @@ out:
 
 dt_status dt_program_resume(dt_store *store, dt_run *run, const dt_call *call, dt_error *err)
 {
-    dt_budget_place at = {0}; /* without a checkpoint, only the program knows where it continues */
+    dt_budget_place resume_place = {
+        0}; /* without a checkpoint, only the program knows where it continues */
     dt_resume_point from;
     dt_status st = DT_OK;
     dt_preflight flight;
@@ -413,13 +416,13 @@ dt_status dt_program_resume(dt_store *store, dt_run *run, const dt_call *call, d
     DT_TRY(choose_checkpoint(&from, store, run, flight.plan.node_count > 1, call, err));
     if (from.path != NULL) {
         flight.plan.program_checkpoint = from.path;
-        flight.plan.program_step = at.step = from.step;
+        flight.plan.program_step = resume_place.step = from.step;
     }
     DT_TRY(dt_nodes_check(&flight, run->recipe_path, call, err));
     DT_TRY(dt_launch_workdir_check(&flight, run, call, err));
     dt_launch_workdir_compare(&flight, run, call);
     dt_interrupt_catch(); /* from here on Ctrl-C leaves a complete attempt */
-    DT_TRY(dt_attempt_resume(store, run, "", &at, &flight, call->arena, err));
+    DT_TRY(dt_attempt_resume(store, run, "", &resume_place, &flight, call->arena, err));
 out:
     return st;
 }

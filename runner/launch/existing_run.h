@@ -46,8 +46,8 @@ dt_status dt_existing_run_checkpoint_path(const char **path, dt_store *store, co
  * `path`: preflight.h, existing_run.h and nodes.h. *at: position in the data. If the file of
  * recipe->data.tokenizer is missing and --set does not name another, copies the tokenizer of the
  * checkpoint into the run's folder, with a note. `origins` must outlive *flight. */
-dt_status dt_existing_run_preflight(dt_preflight *flight, dt_budget_place *at, dt_recipe *recipe,
-                                    const dt_origins *origins, const dt_run *run,
+dt_status dt_existing_run_preflight(dt_preflight *flight, dt_budget_place *resume_place,
+                                    dt_recipe *recipe, const dt_origins *origins, const dt_run *run,
                                     const dt_checkpoint *checkpoint, const char *path,
                                     const dt_call *call, dt_error *err);
 
@@ -60,7 +60,7 @@ dt_status dt_existing_run_preflight(dt_preflight *flight, dt_budget_place *at, d
 
 /* flight->plan.new_data: the data may differ. *at: position in the recipe's data from which the
  * run continues. */
-dt_status dt_resume_check(dt_budget_place *at, const dt_preflight *flight,
+dt_status dt_resume_check(dt_budget_place *resume_place, const dt_preflight *flight,
                           const dt_checkpoint *checkpoint, const dt_run *run, const dt_call *call,
                           dt_error *err);
 

@@ -50,11 +50,11 @@ out:
 
 /* --- the engine's arguments */
 
-typedef struct words {
+typedef struct arguments {
     const char **items; /* ends with NULL */
     size_t count;
     dt_arena *arena;
-} words;
+} arguments;
 
 /* Options of generate and score that the engine does not have, or gets in another way. */
 static const char *const only_dtrun[] = {
@@ -70,7 +70,7 @@ static bool is_in(const char *const *names, const char *name)
     return false;
 }
 
-static void add(words *out, const dt_option *option, const char *value)
+static void add(arguments *out, const dt_option *option, const char *value)
 {
     const char *name = dt_arena_printf(out->arena, "--%s", option->name);
 
@@ -79,7 +79,7 @@ static void add(words *out, const dt_option *option, const char *value)
         out->items[out->count++] = value;
 }
 
-static void add_option(words *out, const dt_option *option, const dt_value *value)
+static void add_option(arguments *out, const dt_option *option, const dt_value *value)
 {
     if (option->kind == DT_OPTION_FLAG && value->given)
         add(out, option, NULL);
@@ -90,20 +90,20 @@ static void add_option(words *out, const dt_option *option, const dt_value *valu
         add(out, option, value->items[i]);
 }
 
-/* Allocates room for all options and a few more words. */
-static void open_words(words *out, const dt_call *call)
+/* Allocates room for all options and a few more arguments. */
+static void open_arguments(arguments *out, const dt_call *call)
 {
     const dt_arguments *args = call->args;
     size_t most = 8;
 
     for (size_t i = 0; i < args->options_count; i++)
         most += 2 * (1 + args->values[i].items_count);
-    *out = (words){.arena = call->arena};
+    *out = (arguments){.arena = call->arena};
     out->items = dt_arena_alloc_array(call->arena, most, sizeof(*out->items));
     memset(out->items, 0, most * sizeof(*out->items));
 }
 
-static void add_options(words *out, const dt_call *call)
+static void add_options(arguments *out, const dt_call *call)
 {
     const dt_arguments *args = call->args;
 
@@ -112,11 +112,12 @@ static void add_options(words *out, const dt_call *call)
             add_option(out, &args->options[i], &args->values[i]);
 }
 
-static dt_status list_words(words *out, const char *checkpoint, const dt_call *call, dt_error *err)
+static dt_status list_arguments(arguments *out, const char *checkpoint, const dt_call *call,
+                                dt_error *err)
 {
     dt_status st = DT_OK;
 
-    open_words(out, call);
+    open_arguments(out, call);
     DT_TRY(dt_program_engine(&out->items[out->count++], call->arena, err));
     out->items[out->count++] = call->args->command->name;
     out->items[out->count++] = "--checkpoint";
@@ -170,11 +171,11 @@ dt_status dt_from_checkpoint_call(json_t **object, dt_strbuf *text, const dt_run
     dt_status st = DT_OK;
     dt_strbuf errors;
     int exit_code = 0;
-    words argv;
+    arguments argv;
 
     *object = NULL;
     dt_strbuf_init(&errors);
-    DT_TRY(list_words(&argv, checkpoint, call, err));
+    DT_TRY(list_arguments(&argv, checkpoint, call, err));
     DT_TRY(dt_child_run(&exit_code,
                         &(dt_child_call){.argv = argv.items,
                                          .take = call->json || quiet ? keep : show,

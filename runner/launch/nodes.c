@@ -53,13 +53,13 @@ static bool is_gpu(const char *name)
 
 static int64_t count_words(const char *list)
 {
-    int64_t words = 0;
+    int64_t named = 0;
 
     for (const char *at = list; *at != '\0'; at += strcspn(at, ",")) {
         at += *at == ',';
-        words += *at != '\0' && *at != ',' && *at != '-'; /* CUDA ignores everything from "-1" on */
+        named += *at != '\0' && *at != ',' && *at != '-'; /* CUDA ignores everything from "-1" on */
     }
-    return words;
+    return named;
 }
 
 int64_t dt_placement_gpus_here(void)

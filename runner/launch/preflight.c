@@ -19,14 +19,14 @@
 #include "runner/supervisor/supervisor.h"
 #include "runner/term/term.h"
 
-static void tell_download(void *context, const char *text)
+static void report_download(void *context, const char *text)
 {
     dt_report_say("%s", text);
 }
 
 static dt_status fetch_list(dt_string_list *list, dt_arena *arena, dt_error *err)
 {
-    static const dt_fetch_progress progress = {.progress = tell_download};
+    static const dt_fetch_progress progress = {.progress = report_download};
     const char **items = dt_arena_alloc_array(arena, (size_t)list->count + 1, sizeof(items[0]));
     dt_status st = DT_OK;
 
@@ -126,18 +126,18 @@ out:
     return st;
 }
 
-static void tell_preparation(const char *text)
+static void report_preparation(const char *text)
 {
     dt_report_say("%s", text);
 }
 
-static void say_warning(const char *line, size_t length, void *unused)
+static void report_warning(const char *line, size_t length, void *unused)
 {
     (void)unused;
     dt_report_say("warning: %.*s", (int)length, line);
 }
 
-static void tell_prepared(const char *name, const dt_prepared *made)
+static void report_prepared(const char *name, const dt_prepared *made)
 {
     dt_strbuf text;
 
@@ -156,12 +156,12 @@ static dt_status prepare_text(const char **warnings, dt_recipe *here, bool make,
     dt_prepared train, validation;
     dt_status st = DT_OK;
 
-    DT_TRY(dt_prepare_recipe(here, make, tell_preparation, &train, &validation, arena, err));
-    tell_prepared("data.train", &train);
-    tell_prepared("data.validation", &validation);
+    DT_TRY(dt_prepare_recipe(here, make, report_preparation, &train, &validation, arena, err));
+    report_prepared("data.train", &train);
+    report_prepared("data.validation", &validation);
     *warnings = train.warnings;
     if (make)
-        dt_preflight_each_warning(*warnings, say_warning, NULL);
+        dt_preflight_each_warning(*warnings, report_warning, NULL);
 out:
     return st;
 }

@@ -73,7 +73,7 @@ double dt_preflight_padding(const dt_preflight *flight);
 dt_status dt_preflight_check_steps(dt_preflight *flight, dt_arena *arena, dt_error *err);
 /* Returns the steps of the whole run as the engine will count them with this plan, from its
  * start (NULL) or from a checkpoint's position; 0 if only a full read of the data can tell. */
-int64_t dt_preflight_steps(const dt_preflight *flight, const dt_budget_place *at);
+int64_t dt_preflight_steps(const dt_preflight *flight, const dt_budget_place *resume_place);
 
 /* fetch_inputs: downloads the data that a recipe names by URL to this machine. */
 

@@ -62,7 +62,7 @@ static bool count_in(dt_sampler *out, const dt_preflight *flight)
     return true;
 }
 
-int64_t dt_preflight_steps(const dt_preflight *flight, const dt_budget_place *at)
+int64_t dt_preflight_steps(const dt_preflight *flight, const dt_budget_place *resume_place)
 {
     const dt_recipe *recipe = &flight->plan.recipe;
     dt_sampler sampler;
@@ -72,7 +72,7 @@ int64_t dt_preflight_steps(const dt_preflight *flight, const dt_budget_place *at
     if (!count_in(&sampler, flight))
         return 0;
     sampler.tail = recipe->data.tail;
-    return dt_budget_steps(recipe, &sampler, preflight_samples(flight), at);
+    return dt_budget_steps(recipe, &sampler, preflight_samples(flight), resume_place);
 }
 
 dt_status dt_preflight_check_steps(dt_preflight *flight, dt_arena *arena, dt_error *err)

@@ -243,7 +243,7 @@ dt_status dt_provenance_store(dt_store *store, const char *run, const json_t *pr
 
 json_t *dt_provenance_to_json(const dt_attempt *attempts, int64_t count)
 {
-    json_t *all = json_array();
+    json_t *list = json_array();
 
     for (int64_t i = 0; i < count; i++) {
         const char *text = attempts[i].provenance_json;
@@ -254,11 +254,11 @@ json_t *dt_provenance_to_json(const dt_attempt *attempts, int64_t count)
         if (json_object_size(one) > 0) {
             object = json_pack("{s:I}", "attempt", (json_int_t)attempts[i].attempt);
             json_object_update(object, one);
-            json_array_append_new(all, object);
+            json_array_append_new(list, object);
         }
         json_decref(one);
     }
-    return all;
+    return list;
 }
 
 static const char *text_of(const json_t *object, const char *key)
@@ -330,13 +330,13 @@ static void add_weights_line(dt_table *table, const json_t *first)
 
 void dt_provenance_add(dt_table *table, const dt_attempt *attempts, int64_t count)
 {
-    json_t *all = dt_provenance_to_json(attempts, count);
+    json_t *list = dt_provenance_to_json(attempts, count);
     const json_t *newest, *git;
 
-    for (size_t i = 0; i < json_array_size(all); i++)
-        add_command(table, json_array_get(all, i));
-    if (json_array_size(all) > 0) {
-        newest = json_array_get(all, json_array_size(all) - 1);
+    for (size_t i = 0; i < json_array_size(list); i++)
+        add_command(table, json_array_get(list, i));
+    if (json_array_size(list) > 0) {
+        newest = json_array_get(list, json_array_size(list) - 1);
         git = json_object_get(newest, "git");
         dt_table_add(table, DT_STYLE_DIM, "by");
         dt_table_add(table, DT_STYLE_PLAIN, "%s on %s, dtrun %s (%s)", text_of(newest, "user"),
@@ -354,10 +354,10 @@ void dt_provenance_add(dt_table *table, const dt_attempt *attempts, int64_t coun
             else
                 dt_table_add(table, DT_STYLE_PLAIN, "%.12s, clean", text_of(git, "commit"));
         }
-        add_weights_line(table, json_array_get(all, 0));
+        add_weights_line(table, json_array_get(list, 0));
         add_data_line(table, newest);
     }
-    json_decref(all);
+    json_decref(list);
 }
 
 /* What --set changed. */
@@ -429,7 +429,7 @@ dt_status dt_overrides_store(dt_store *store, const char *run, const json_t *cha
 
 json_t *dt_overrides_to_json(const dt_attempt *attempts, int64_t count)
 {
-    json_t *all = json_array();
+    json_t *list = json_array();
 
     for (int64_t i = 0; i < count; i++) {
         const char *text = attempts[i].changes_json;
@@ -441,11 +441,11 @@ json_t *dt_overrides_to_json(const dt_attempt *attempts, int64_t count)
             json_t *change = json_array_get(changes, c);
 
             json_object_set_new(change, "attempt", json_integer(attempts[i].attempt));
-            json_array_append_new(all, json_incref(change));
+            json_array_append_new(list, json_incref(change));
         }
         json_decref(changes);
     }
-    return all;
+    return list;
 }
 
 /* Adds a value as written in a recipe: text without quotes. */
@@ -471,12 +471,12 @@ void dt_overrides_add(dt_strbuf *out, const dt_term *term, const dt_attempt *att
 {
     static const dt_table_column columns[] = {
         {"changed by --set", false}, {"from", false}, {"to", false}, {"attempt", true}};
-    json_t *all = dt_overrides_to_json(attempts, count);
+    json_t *list = dt_overrides_to_json(attempts, count);
     dt_table table;
 
     dt_table_init(&table, columns, 4, arena);
-    for (size_t i = 0; i < json_array_size(all); i++) {
-        const json_t *change = json_array_get(all, i);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *change = json_array_get(list, i);
         const char *key = json_string_value(json_object_get(change, "key"));
 
         dt_table_add(&table, DT_STYLE_BOLD, "%s", key != NULL ? key : "?");
@@ -485,9 +485,9 @@ void dt_overrides_add(dt_strbuf *out, const dt_term *term, const dt_attempt *att
         dt_table_add(&table, DT_STYLE_PLAIN, "%lld",
                      (long long)json_integer_value(json_object_get(change, "attempt")));
     }
-    if (json_array_size(all) > 0) {
+    if (json_array_size(list) > 0) {
         dt_table_write(out, &table, term, 2);
         dt_strbuf_add_char(out, '\n');
     }
-    json_decref(all);
+    json_decref(list);
 }

@@ -67,12 +67,13 @@ static bool same_schedule(const dt_recipe *recipe, const dt_checkpoint_info *inf
 
 /* Refuses a checkpoint at which all steps of this recipe are done. */
 static dt_status refuse_complete(const dt_run *run, const dt_preflight *flight,
-                                 const dt_checkpoint_info *info, const dt_budget_place *at,
-                                 bool new_data, const dt_call *call, dt_error *err)
+                                 const dt_checkpoint_info *info,
+                                 const dt_budget_place *resume_place, bool new_data,
+                                 const dt_call *call, dt_error *err)
 {
     const dt_recipe *recipe = &flight->recipe;
     dt_completion facts = {.saved_step = info->step,
-                           .told_total = dt_preflight_steps(flight, at),
+                           .told_total = dt_preflight_steps(flight, resume_place),
                            .steps = recipe->schedule.steps,
                            .epochs = recipe->schedule.epochs};
     dt_strbuf more;
@@ -104,8 +105,8 @@ static dt_status refuse_complete(const dt_run *run, const dt_preflight *flight,
 }
 
 /* Prints the changes that --new-model allowed. */
-static void tell_changes(const dt_checkpoint *checkpoint, const dt_preflight *flight,
-                         const dt_call *call)
+static void report_changes(const dt_checkpoint *checkpoint, const dt_preflight *flight,
+                           const dt_call *call)
 {
     dt_strbuf words;
 
@@ -116,7 +117,7 @@ static void tell_changes(const dt_checkpoint *checkpoint, const dt_preflight *fl
     dt_strbuf_release(&words);
 }
 
-dt_status dt_resume_check(dt_budget_place *at, const dt_preflight *flight,
+dt_status dt_resume_check(dt_budget_place *resume_place, const dt_preflight *flight,
                           const dt_checkpoint *checkpoint, const dt_run *run, const dt_call *call,
                           dt_error *err)
 {
@@ -127,14 +128,14 @@ dt_status dt_resume_check(dt_budget_place *at, const dt_preflight *flight,
 
     dt_strbuf_init(&note);
     DT_TRY(check_data(&new_data, &note, flight, info, run, call, err));
-    *at = (dt_budget_place){.step = info->step};
+    *resume_place = (dt_budget_place){.step = info->step};
     if (new_data || info->data == NULL)
         DT_TRY(check_tokens(flight, info, err));
     if (!new_data)
-        *at = (dt_budget_place){info->step, info->epoch, info->sample};
+        *resume_place = (dt_budget_place){info->step, info->epoch, info->sample};
     DT_TRY(dt_checkpoint_fits(checkpoint, &flight->plan.recipe, flight->plan.new_model, err));
-    tell_changes(checkpoint, flight, call);
-    DT_TRY(refuse_complete(run, flight, info, at, new_data, call, err));
+    report_changes(checkpoint, flight, call);
+    DT_TRY(refuse_complete(run, flight, info, resume_place, new_data, call, err));
     if (note.length > 0)
         dt_report_note(call, "%s", note.data);
 out:

@@ -66,12 +66,12 @@ dt_status dt_task_is_wanted(bool *out, const dt_call *call, dt_error *err)
 
 static int64_t count_lines(const dt_strbuf *text)
 {
-    dt_text_lines all = {text->data, text->data + text->length};
+    dt_text_lines lines = {text->data, text->data + text->length};
     const char *line;
     int64_t count = 0;
     size_t length;
 
-    while (dt_text_lines_next(&line, &length, &all))
+    while (dt_text_lines_next(&line, &length, &lines))
         count++;
     return count;
 }
@@ -391,11 +391,11 @@ out:
 /* --- launch */
 
 static dt_status launch(const char **run, const dt_recipe_source *source, const dt_labels *labels,
-                        const char *checkpoint, dt_preflight *flight, const texts *of,
+                        const char *checkpoint, dt_preflight *flight, const texts *inputs,
                         const dt_call *call, dt_error *err)
 {
-    const dt_task_start start = {checkpoint, &of->input,
-                                 flight->plan.task.target[0] != '\0' ? &of->target : NULL};
+    const dt_task_start start = {checkpoint, &inputs->input,
+                                 flight->plan.task.target[0] != '\0' ? &inputs->target : NULL};
     dt_store *store = NULL;
     dt_status st = DT_OK;
 
@@ -417,9 +417,9 @@ dt_status dt_task_launch(const char **run, const dt_run *parent, const char *pat
     dt_labels labels = {0};
     dt_status st = DT_OK;
     dt_preflight flight;
-    texts all;
+    texts inputs;
 
-    texts_init(&all);
+    texts_init(&inputs);
     DT_TRY(dt_label_options_read(&labels, call, err));
     source.text = dt_arena_printf(call->arena, "# dtrun %s %s --checkpoint %s\n",
                                   call->args->command->name, parent->id, path);
@@ -427,11 +427,11 @@ dt_status dt_task_launch(const char **run, const dt_run *parent, const char *pat
     DT_TRY(
         dt_recipe_from_json(&before, dt_checkpoint_get_info(checkpoint)->recipe, call->arena, err));
     DT_TRY(recipe_by_options(&recipe, &before, parent, call, err));
-    DT_TRY(plan(&flight, &all, &recipe, checkpoint, parent, call, err));
-    DT_TRY(launch(run, &source, &labels, path, &flight, &all, call, err));
+    DT_TRY(plan(&flight, &inputs, &recipe, checkpoint, parent, call, err));
+    DT_TRY(launch(run, &source, &labels, path, &flight, &inputs, call, err));
 out:
     dt_checkpoint_close(checkpoint);
-    texts_release(&all);
+    texts_release(&inputs);
     return st;
 }
 
@@ -506,11 +506,11 @@ dt_status dt_task_preflight(dt_preflight *flight, const dt_recipe *recipe,
 {
     const char *checkpoint;
     dt_status st;
-    texts all;
+    texts inputs;
 
-    texts_init(&all);
-    st = plan_file(flight, &all, &checkpoint, recipe, source, call, err);
-    texts_release(&all);
+    texts_init(&inputs);
+    st = plan_file(flight, &inputs, &checkpoint, recipe, source, call, err);
+    texts_release(&inputs);
     return st;
 }
 
@@ -521,14 +521,14 @@ dt_status dt_task_launch_recipe(const char **run, const dt_recipe *recipe,
     const char *checkpoint;
     dt_status st = DT_OK;
     dt_preflight flight;
-    texts all;
+    texts inputs;
 
-    texts_init(&all);
-    DT_TRY(plan_file(&flight, &all, &checkpoint, recipe, source, call, err));
+    texts_init(&inputs);
+    DT_TRY(plan_file(&flight, &inputs, &checkpoint, recipe, source, call, err));
     flight.origins = source->origins;
-    DT_TRY(launch(run, source, labels, checkpoint, &flight, &all, call, err));
+    DT_TRY(launch(run, source, labels, checkpoint, &flight, &inputs, call, err));
 out:
-    texts_release(&all);
+    texts_release(&inputs);
     return st;
 }
 
@@ -552,7 +552,7 @@ static dt_status check_resume(const dt_run *run, const dt_plan *plan, const dt_c
 
 dt_status dt_task_resume(dt_store *store, dt_run *run, const dt_call *call, dt_error *err)
 {
-    dt_budget_place at = {0};
+    dt_budget_place resume_place = {0};
     dt_preflight flight;
     dt_status st = DT_OK;
     const char *folder;
@@ -565,9 +565,10 @@ dt_status dt_task_resume(dt_store *store, dt_run *run, const dt_call *call, dt_e
     DT_TRY(dt_nodes_check(&flight, before.recipe.name, call, err));
     flight.plan.task = before.task;
     DT_TRY(dt_task_folder_look(&flight.plan.task, folder, call->arena, err));
-    at.step = dt_task_lines_done(&flight.plan.task);
+    resume_place.step = dt_task_lines_done(&flight.plan.task);
     dt_interrupt_catch(); /* from here on Ctrl-C leaves a complete attempt */
-    DT_TRY(dt_attempt_resume(store, run, before.resume_from, &at, &flight, call->arena, err));
+    DT_TRY(dt_attempt_resume(store, run, before.resume_from, &resume_place, &flight, call->arena,
+                             err));
 out:
     return st;
 }

@@ -10,24 +10,25 @@ typedef struct walk {
 
 static walk begin(const dt_strbuf *input, const dt_strbuf *target, int64_t line_weight)
 {
-    walk at = {.input = {input->data, input->data + input->length}, .line_weight = line_weight};
+    walk position = {.input = {input->data, input->data + input->length},
+                     .line_weight = line_weight};
 
     if (target != NULL)
-        at.target = (dt_text_lines){target->data, target->data + target->length};
-    return at;
+        position.target = (dt_text_lines){target->data, target->data + target->length};
+    return position;
 }
 
 /* Returns the weight of the next line; 0: there is none. */
-static int64_t next_weight(walk *at)
+static int64_t next_weight(walk *position)
 {
-    int64_t weight = at->line_weight;
+    int64_t weight = position->line_weight;
     const char *line;
     size_t length;
 
-    if (!dt_text_lines_next(&line, &length, &at->input))
+    if (!dt_text_lines_next(&line, &length, &position->input))
         return 0;
     weight += (int64_t)length;
-    if (dt_text_lines_next(&line, &length, &at->target))
+    if (dt_text_lines_next(&line, &length, &position->target))
         weight += (int64_t)length;
     return weight;
 }
@@ -35,16 +36,16 @@ static int64_t next_weight(walk *at)
 void dt_task_parts_cut(dt_plan_task *out, const dt_strbuf *input, const dt_strbuf *target,
                        int64_t line_weight, dt_arena *arena)
 {
-    walk at = begin(input, target, line_weight);
+    walk position = begin(input, target, line_weight);
     int64_t total = 0, weight, least;
     dt_plan_part next = {0};
 
-    for (; (weight = next_weight(&at)) > 0; out->lines++)
+    for (; (weight = next_weight(&position)) > 0; out->lines++)
         total += weight;
     least = total / DT_TASK_PARTS + 1;
     out->parts = dt_arena_alloc_array(arena, DT_TASK_PARTS, sizeof(*out->parts));
-    at = begin(input, target, line_weight);
-    while ((weight = next_weight(&at)) > 0) {
+    position = begin(input, target, line_weight);
+    while ((weight = next_weight(&position)) > 0) {
         next.lines++;
         next.weight += weight;
         if (next.weight < least && next.first + next.lines < out->lines)

@@ -101,7 +101,7 @@ dt_status dt_weights_keep_origin(const dt_weights_files *files, const dt_recipe 
                                  const char *run_folder, dt_arena *arena, dt_error *err)
 {
     const char *into = dt_arena_printf(arena, "%s/" DT_WEIGHTS_ORIGIN, run_folder);
-    const char *words = tokenizer_folder(recipe, arena), *above;
+    const char *folder = tokenizer_folder(recipe, arena), *above;
     dt_status st = DT_OK;
 
     if (files->kind == DT_WEIGHTS_CHECKPOINT) {
@@ -111,10 +111,10 @@ dt_status dt_weights_keep_origin(const dt_weights_files *files, const dt_recipe 
     }
     if (files->kind == DT_WEIGHTS_HUGGINGFACE) { /* a .bin file has no other files */
         DT_TRY(copy_named(of_model, files->folder, into, arena, err));
-        words = words == NULL && !dt_tokenizer_is_file(recipe) ? files->folder : words;
+        folder = folder == NULL && !dt_tokenizer_is_file(recipe) ? files->folder : folder;
     }
-    if (words != NULL)
-        DT_TRY(copy_named(of_tokenizer, words, into, arena, err));
+    if (folder != NULL)
+        DT_TRY(copy_named(of_tokenizer, folder, into, arena, err));
 out:
     return st;
 }

@@ -85,8 +85,8 @@ typedef struct overlaying {
 
 static void note(overlaying *overlay, dt_tree_entry entry)
 {
-    overlay->made.entries =
-        dt_array_room(overlay->made.entries, overlay->made.count + 1, &overlay->capacity, sizeof(entry));
+    overlay->made.entries = dt_array_room(overlay->made.entries, overlay->made.count + 1,
+                                          &overlay->capacity, sizeof(entry));
     overlay->made.entries[overlay->made.count++] = entry;
 }
 
