@@ -489,15 +489,8 @@ static double direct_grace(const json_t *plan)
 
 static void add(listing *all, const dt_direct_place *place)
 {
-    if (all->count == all->capacity) {
-        int64_t capacity = all->capacity > 0 ? 2 * all->capacity : 16;
-        dt_direct_place *more = dt_arena_alloc_array(all->arena, (size_t)capacity, sizeof(*more));
-
-        if (all->count > 0)
-            memcpy(more, all->places, (size_t)all->count * sizeof(*more));
-        all->places = more;
-        all->capacity = capacity;
-    }
+    all->places = dt_arena_array_room(all->arena, all->places, all->count + 1, &all->capacity,
+                                      sizeof(*place));
     all->places[all->count++] = *place;
 }
 
