@@ -10,7 +10,8 @@
  *            dt_linear_of, and read by the three functions of linear.c that call a product
  * Adapter    of low rank: its A and B, scale and mask key are members too, set by dt_linear_of from the unit's
  *            parameters and `block->dropout`. dt_linear_forward adds its term before it sums over ranks,
- *            dt_linear_backward its gradients and its term of dx; dt_linear_fuses_* are then false
+ *            dt_linear_backward its gradients and its term of dx; dt_linear_fuses_* are then false. Of joined weights
+ *            (q, k and v) the A of each lie one below the other, and their B are blocks on a diagonal
  * N rows, I and O columns of x and y
  * Ownership  everything is borrowed
  * Threads    the model's

@@ -36,19 +36,24 @@ typedef struct way {
     const dt_strategy *strategy;
     dt_shard_kind shard;
     bool reshard, each, bf16;
+    bool replicas; /* ranks hold the same parts */
 } way;
 
 static const way ways[] = {
-    {"ddp", &dt_strategy_ddp, DT_SHARD_FULL, true, true, false},
-    {"full", &dt_strategy_fsdp, DT_SHARD_FULL, true, true, false},
-    {"full kept", &dt_strategy_fsdp, DT_SHARD_FULL, false, true, false},
-    {"full, whole gradients", &dt_strategy_fsdp, DT_SHARD_FULL, true, false, false},
-    {"zero-2", &dt_strategy_fsdp, DT_SHARD_GRADIENTS, true, true, false},
-    {"zero-1", &dt_strategy_fsdp, DT_SHARD_OPTIMIZER, true, true, false},
-    {"ddp, bf16 sent", &dt_strategy_ddp, DT_SHARD_FULL, true, true, true},
-    {"full, bf16 sent", &dt_strategy_fsdp, DT_SHARD_FULL, true, true, true},
+    {"ddp", &dt_strategy_ddp, DT_SHARD_FULL, true, true, false, false},
+    {"full", &dt_strategy_fsdp, DT_SHARD_FULL, true, true, false, false},
+    {"full kept", &dt_strategy_fsdp, DT_SHARD_FULL, false, true, false, false},
+    {"full, whole gradients", &dt_strategy_fsdp, DT_SHARD_FULL, true, false, false, false},
+    {"zero-2", &dt_strategy_fsdp, DT_SHARD_GRADIENTS, true, true, false, false},
+    {"zero-1", &dt_strategy_fsdp, DT_SHARD_OPTIMIZER, true, true, false, false},
+    {"ddp, bf16 sent", &dt_strategy_ddp, DT_SHARD_FULL, true, true, true, false},
+    {"full, bf16 sent", &dt_strategy_fsdp, DT_SHARD_FULL, true, true, true, false},
+    {"replicas", &dt_strategy_fsdp, DT_SHARD_FULL, true, true, false, true},
+    {"replicas, bf16 sent", &dt_strategy_fsdp, DT_SHARD_GRADIENTS, true, false, true, true},
 };
 #define WAYS ((int)(sizeof(ways) / sizeof(ways[0])))
+
+static const way dp = {"dp", &dt_strategy_dp, DT_SHARD_FULL, true, true, false, false};
 
 static dt_strategy_options options_of(const way *w, dt_optimizer_kind optimizer)
 {
@@ -63,18 +68,17 @@ static dt_strategy_options options_of(const way *w, dt_optimizer_kind optimizer)
     return options;
 }
 
-static dt_status open_frozen(trainee *out, const dt_strategy *strategy,
-                             const dt_strategy_options *options, dt_dtype dtype, const char *frozen,
-                             int64_t rows, dt_events *events, int rank, int world_size,
-                             dt_error *err)
+static dt_status open_frozen(trainee *out, const way *w, const dt_strategy_options *options,
+                             dt_dtype dtype, const char *frozen, int64_t rows, dt_events *events,
+                             int rank, int world_size, dt_error *err)
 {
     dt_model_config config = trainee_config(dtype);
-    dt_mesh mesh = strategy == &dt_strategy_fsdp ? dt_mesh_of(rank, 1, world_size, 1)
-                                                 : dt_mesh_of(rank, world_size, 1, 1);
+    bool divides = w->strategy == &dt_strategy_fsdp && !w->replicas;
+    dt_mesh mesh = dt_mesh_of(rank, divides ? 1 : world_size, divides ? world_size : 1, 1);
 
     config.batch = rows;
     config.frozen = frozen;
-    return open_trainee_of(out, strategy, options, &config, events, &mesh, err);
+    return open_trainee_of(out, w->strategy, options, &config, events, &mesh, err);
 }
 
 /* A step over the ROWS rows of `step`, of which this rank computes its share; *loss: the mean over all. */
@@ -144,7 +148,7 @@ static int alone(double losses[STEPS], dt_dtype dtype, const char *frozen,
     dt_error err = DT_ERROR_INIT;
     trainee t;
 
-    CHECK(!open_frozen(&t, &dt_strategy_ddp, &options, dtype, frozen, ROWS, NULL, 0, 1, &err));
+    CHECK(!open_frozen(&t, &ways[0], &options, dtype, frozen, ROWS, NULL, 0, 1, &err));
     for (int i = 0; i < STEPS; i++)
         CHECK(!step_of(&t, i, 1, 0, &losses[i], &err));
     close_trainee(&t);
@@ -181,7 +185,7 @@ static int check_memory(const trainee *t, const way *w, int rank, int world_size
 {
     double type_bytes = (double)dt_dtype_bytes(t->model->config.dtype);
     double trained = (double)trainee_elems(t), frozen = (double)frozen_elems(t);
-    double divided = w->strategy == &dt_strategy_fsdp ? world_size : 1, padding;
+    double divided = w->strategy == &dt_strategy_fsdp && !w->replicas ? world_size : 1, padding;
     int states = dt_optimizer_states(&t->state.options.optimizer, false);
 
     /* fsdp pads each unit to 16 elements a rank */
@@ -203,8 +207,7 @@ static int check_way(const way *w, dt_dtype dtype, const char *frozen, dt_optimi
     trainee t;
 
     CHECK(!alone(expected, dtype, frozen, optimizer, rank));
-    CHECK(!open_frozen(&t, w->strategy, &options, dtype, frozen, ROWS, events, rank, world_size,
-                       &err));
+    CHECK(!open_frozen(&t, w, &options, dtype, frozen, ROWS, events, rank, world_size, &err));
     CHECK(t.model->param_count <= PARAMS);
     CHECK(!check_memory(&t, w, rank, world_size));
     CHECK(!digest(&t, before, &elems, &err));
@@ -246,11 +249,13 @@ static int check_hand_over(dt_events *events, int rank, int world_size)
         dt_error err = DT_ERROR_INIT;
         trainee a, b;
 
-        CHECK(!open_frozen(&a, w->strategy, &options, dtype, patterns[1], ROWS, events, rank,
-                           world_size, &err));
+        if (w->replicas) /* the first alone exports */
+            continue;
+        CHECK(!open_frozen(&a, w, &options, dtype, patterns[1], ROWS, events, rank, world_size,
+                           &err));
         options.loads = true; /* starts with zeros */
-        CHECK(!open_frozen(&b, w->strategy, &options, dtype, patterns[1], ROWS, events, rank,
-                           world_size, &err));
+        CHECK(!open_frozen(&b, w, &options, dtype, patterns[1], ROWS, events, rank, world_size,
+                           &err));
         CHECK(!step_of(&a, 0, world_size, rank, &loss_a, &err));
         CHECK(!hand_over(&a, &b, &err));
         for (int step = 1; step < 3; step++) {
@@ -312,9 +317,8 @@ static void test_replicas_train_like_one_process(void **state)
 
         assert_int_equal(alone(expected, DT_F32, patterns[i], DT_OPTIMIZER_ADAMW, 0), 0);
         options.replicas = 3;
-        assert_int_equal(open_frozen(&t, &dt_strategy_dp, &options, DT_F32, patterns[i], ROWS / 3,
-                                     NULL, 0, 1, NULL),
-                         0);
+        assert_int_equal(
+            open_frozen(&t, &dp, &options, DT_F32, patterns[i], ROWS / 3, NULL, 0, 1, NULL), 0);
         assert_int_equal(digest(&t, before, &elems, NULL), 0);
         for (int step = 0; step < STEPS; step++)
             assert_int_equal(step_of(&t, step, 1, 0, &losses[step], NULL), 0);
@@ -339,11 +343,9 @@ static void test_a_far_device_trains_alike(void **state)
         trainee near, far;
 
         assert_int_equal(
-            open_frozen(&near, w->strategy, &options, dtype, patterns[3], ROWS, NULL, 0, 1, NULL),
-            0);
-        assert_int_equal(
-            open_frozen(&far, w->strategy, &options, dtype, patterns[3], ROWS, NULL, 0, 1, NULL),
-            0);
+            open_frozen(&near, w, &options, dtype, patterns[3], ROWS, NULL, 0, 1, NULL), 0);
+        assert_int_equal(open_frozen(&far, w, &options, dtype, patterns[3], ROWS, NULL, 0, 1, NULL),
+                         0);
         far.state.strategy->teardown(&far.state);
         far.device.host_reads = false;
         assert_int_equal(far.state.strategy->setup(&far.state, 7, NULL), 0);
