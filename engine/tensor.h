@@ -79,7 +79,8 @@ dt_slice dt_slice_whole(const dt_box *box);
  *       memcpy(a_data + run.at_a, b_data + run.at_b, run.elems * sizeof(float));
  */
 typedef struct dt_overlap {
-    int64_t at_a, at_b, elems; /* of this run, relative to the first element of each slice */
+    int64_t at_a, at_b,
+        elems; /* start and length of this run, relative to the first element of each slice */
     /* --- private */
     const dt_slice *a, *b; /* the two slices, borrowed */
     dt_box both;

@@ -46,7 +46,7 @@ size_t dt_bleu_words_split(dt_strbuf *out, dt_bleu_words words, const char *line
 enum { DT_BLEU_ORDERS = 4 };
 
 typedef struct dt_bleu_counts {
-    /* of the translations: matched and total n-grams */
+    /* n-grams of the translations: matched and total */
     int64_t matched[DT_BLEU_ORDERS], made[DT_BLEU_ORDERS];
     int64_t length, reference_length; /* lengths of both sides in words */
 } dt_bleu_counts;

@@ -152,7 +152,7 @@ typedef struct dt_snapshot {
     int count, threads;
     int64_t elems;
     float *memory;
-    dt_status st; /* of the last copy: a failure is reported on export */
+    dt_status st; /* status of the last copy: a failure is reported on export */
     dt_error err;
 } dt_snapshot;
 

@@ -16,32 +16,34 @@ typedef struct window {
     int64_t first, count;       /* elements of the piece that are in the buffer */
 } window;
 
-static dt_status fill_window(window *own, int64_t first, dt_error *err)
+static dt_status fill_window(window *buffer, int64_t first, dt_error *err)
 {
-    int64_t left = own->elems - first;
+    int64_t left = buffer->elems - first;
     dt_status st = DT_OK;
 
-    if (own->data == NULL)
-        own->data = malloc((size_t)WINDOW_ELEMS * sizeof(*own->data));
-    if (own->data == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "'%s': no memory to read it", own->part->path);
-    own->first = first;
-    own->count = left < WINDOW_ELEMS ? left : WINDOW_ELEMS;
-    DT_TRY(dt_checkpoint_part_read(own->data, own->part, own->start_bytes, first, own->count, err));
+    if (buffer->data == NULL)
+        buffer->data = malloc((size_t)WINDOW_ELEMS * sizeof(*buffer->data));
+    if (buffer->data == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "'%s': no memory to read it", buffer->part->path);
+    buffer->first = first;
+    buffer->count = left < WINDOW_ELEMS ? left : WINDOW_ELEMS;
+    DT_TRY(dt_checkpoint_part_read(buffer->data, buffer->part, buffer->start_bytes, first,
+                                   buffer->count, err));
 out:
     return st;
 }
 
-static dt_status read_row(float *out, window *own, const dt_overlap *run, dt_error *err)
+static dt_status read_row(float *out, window *buffer, const dt_overlap *run, dt_error *err)
 {
     int64_t first = run->at_b;
     dt_status st = DT_OK;
 
     if (run->elems > WINDOW_ELEMS / 4)
-        return dt_checkpoint_part_read(out, own->part, own->start_bytes, first, run->elems, err);
-    if (first < own->first || first + run->elems > own->first + own->count)
-        DT_TRY(fill_window(own, first, err));
-    memcpy(out, own->data + (first - own->first), (size_t)run->elems * sizeof(*out));
+        return dt_checkpoint_part_read(out, buffer->part, buffer->start_bytes, first, run->elems,
+                                       err);
+    if (first < buffer->first || first + run->elems > buffer->first + buffer->count)
+        DT_TRY(fill_window(buffer, first, err));
+    memcpy(out, buffer->data + (first - buffer->first), (size_t)run->elems * sizeof(*out));
 out:
     return st;
 }

@@ -48,7 +48,7 @@ dt_status dt_checkpoint_agree(dt_comm *comm, dt_status mine, const char *doing, 
 
 /* Collective. Where `wanted`, all[world_size], zeroed by the caller, gets new references in rank
  * order; elsewhere it is not touched. */
-static dt_status checkpoint_gather(json_t **all, const json_t *mine, bool wanted, dt_comm *comm,
+static dt_status checkpoint_gather(json_t **tensors, const json_t *mine, bool wanted, dt_comm *comm,
                                    dt_error *err)
 {
     dt_status st = DT_OK, parsed = DT_OK;
@@ -69,7 +69,7 @@ static dt_status checkpoint_gather(json_t **all, const json_t *mine, bool wanted
         DT_TRY(comm->broadcast(comm, received.data, (size_t)length, root, err));
         /* Continue after a failure: the other ranks take part in every broadcast. */
         if (wanted && parsed == DT_OK)
-            parsed = dt_json_parse(&all[root], received.data, (size_t)length,
+            parsed = dt_json_parse(&tensors[root], received.data, (size_t)length,
                                    "a rank's part of the index", err);
     }
     st = parsed;

@@ -155,7 +155,7 @@ static dt_status finish(dt_comm *comm, dt_error *err)
     TELL(comm, "finish", 0, inner->finish(inner, err));
 }
 
-static void close_told(dt_comm *comm)
+static void close_traced(dt_comm *comm)
 {
     traced *self = comm->state;
 
@@ -180,6 +180,6 @@ dt_status dt_comm_trace(dt_comm *comm, const char *name, dt_error *err)
     comm->barrier = barrier;
     if (comm->finish != NULL)
         comm->finish = finish;
-    comm->close = close_told;
+    comm->close = close_traced;
     return DT_OK;
 }

@@ -53,9 +53,9 @@ typedef struct dt_group {
 static inline dt_group dt_group_of(int64_t rank, int64_t stride, int64_t size, int64_t world_size)
 {
     int64_t block = stride * size, within = rank % block;
-    dt_group own = {within / stride, size, rank - within + within % stride, stride, world_size};
+    dt_group members = {within / stride, size, rank - within + within % stride, stride, world_size};
 
-    return own;
+    return members;
 }
 
 /* The group of all ranks. */

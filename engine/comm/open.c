@@ -150,26 +150,26 @@ typedef struct copy {
     size_t bytes;
 } copy;
 
-static dt_status wait(staged *own, dt_error *err)
+static dt_status wait(staged *staging, dt_error *err)
 {
     dt_status st = DT_OK;
 
-    DT_TRY(own->device->queues->record(own->device, own->copied, own->queue, err));
-    DT_TRY(own->device->queues->wait(own->device, own->copied, err));
+    DT_TRY(staging->device->queues->record(staging->device, staging->copied, staging->queue, err));
+    DT_TRY(staging->device->queues->wait(staging->device, staging->copied, err));
 out:
     return st;
 }
 
-static dt_status fetch(staged *own, copy what, dt_error *err)
+static dt_status fetch(staged *staging, copy piece, dt_error *err)
 {
-    return own->device->queues->copy_out(own->device, own->queue, what.to, what.from, what.bytes,
-                                         err);
+    return staging->device->queues->copy_out(staging->device, staging->queue, piece.to, piece.from,
+                                             piece.bytes, err);
 }
 
-static dt_status put(staged *own, copy what, dt_error *err)
+static dt_status put(staged *staging, copy piece, dt_error *err)
 {
-    return own->device->queues->copy_in(own->device, own->queue, what.to, what.from, what.bytes,
-                                        err);
+    return staging->device->queues->copy_in(staging->device, staging->queue, piece.to, piece.from,
+                                            piece.bytes, err);
 }
 
 static int64_t least(int64_t a, int64_t b)
@@ -178,17 +178,18 @@ static int64_t least(int64_t a, int64_t b)
 }
 
 /* For a run of one rank: a copy on the device, ordered with its ops. */
-static dt_status copy_alone(staged *own, copy what, dt_error *err)
+static dt_status copy_alone(staged *staging, copy piece, dt_error *err)
 {
-    if (what.to == what.from || what.bytes == 0)
+    if (piece.to == piece.from || piece.bytes == 0)
         return DT_OK;
-    return own->device->copy_from(own->device, what.to, own->device, what.from, what.bytes, err);
+    return staging->device->copy_from(staging->device, piece.to, staging->device, piece.from,
+                                      piece.bytes, err);
 }
 
 static dt_status staged_all_reduce(dt_comm *comm, void *data, int64_t elems, dt_dtype dtype,
                                    dt_error *err)
 {
-    staged *own = comm->state;
+    staged *staging = comm->state;
     size_t each = dt_dtype_bytes(dtype);
     int64_t most = PIECE_BYTES / (int64_t)each;
     unsigned char *at = data;
@@ -198,16 +199,16 @@ static dt_status staged_all_reduce(dt_comm *comm, void *data, int64_t elems, dt_
         int64_t count = least(elems, most);
         size_t bytes = (size_t)count * each;
 
-        DT_TRY(fetch(own, (copy){own->in, at, bytes}, err));
-        DT_TRY(wait(own, err));
-        DT_TRY(own->host.all_reduce(&own->host, own->in, count, dtype, err));
-        DT_TRY(put(own, (copy){at, own->in, bytes}, err));
-        DT_TRY(wait(own, err));
+        DT_TRY(fetch(staging, (copy){staging->in, at, bytes}, err));
+        DT_TRY(wait(staging, err));
+        DT_TRY(staging->host.all_reduce(&staging->host, staging->in, count, dtype, err));
+        DT_TRY(put(staging, (copy){at, staging->in, bytes}, err));
+        DT_TRY(wait(staging, err));
         at += bytes;
         elems -= count;
     }
 out:
-    comm->sent_bytes = own->host.sent_bytes;
+    comm->sent_bytes = staging->host.sent_bytes;
     return st;
 }
 
@@ -215,66 +216,68 @@ out:
 static dt_status staged_reduce_scatter(dt_comm *comm, void *out, const void *in, int64_t elems,
                                        dt_dtype dtype, dt_error *err)
 {
-    staged *own = comm->state;
+    staged *staging = comm->state;
     size_t each = dt_dtype_bytes(dtype);
     int64_t most = PIECE_BYTES / ((int64_t)each * comm->world_size);
     dt_status st = DT_OK;
 
     if (comm->world_size == 1)
-        return copy_alone(own, (copy){out, in, (size_t)elems * each}, err);
+        return copy_alone(staging, (copy){out, in, (size_t)elems * each}, err);
 
     for (int64_t start = 0; start < elems; start += most) {
         int64_t count = least(elems - start, most);
         size_t bytes = (size_t)count * each;
 
         for (int64_t rank = 0; rank < comm->world_size; rank++)
-            DT_TRY(fetch(own,
-                         (copy){own->in + (size_t)rank * bytes,
+            DT_TRY(fetch(staging,
+                         (copy){staging->in + (size_t)rank * bytes,
                                 (const unsigned char *)in + (size_t)(rank * elems + start) * each,
                                 bytes},
                          err));
-        DT_TRY(wait(own, err));
-        DT_TRY(own->host.reduce_scatter(&own->host, own->out, own->in, count, dtype, err));
-        DT_TRY(put(own, (copy){(unsigned char *)out + (size_t)start * each, own->out, bytes}, err));
-        DT_TRY(wait(own, err));
+        DT_TRY(wait(staging, err));
+        DT_TRY(staging->host.reduce_scatter(&staging->host, staging->out, staging->in, count, dtype,
+                                            err));
+        DT_TRY(put(staging,
+                   (copy){(unsigned char *)out + (size_t)start * each, staging->out, bytes}, err));
+        DT_TRY(wait(staging, err));
     }
 out:
-    comm->sent_bytes = own->host.sent_bytes;
+    comm->sent_bytes = staging->host.sent_bytes;
     return st;
 }
 
 static dt_status staged_all_gather(dt_comm *comm, void *out, const void *in, size_t bytes,
                                    dt_error *err)
 {
-    staged *own = comm->state;
+    staged *staging = comm->state;
     size_t most = (size_t)(PIECE_BYTES / comm->world_size);
     dt_status st = DT_OK;
 
     if (comm->world_size == 1)
-        return copy_alone(own, (copy){out, in, bytes}, err);
+        return copy_alone(staging, (copy){out, in, bytes}, err);
 
     for (size_t start = 0; start < bytes; start += most) {
         size_t count = bytes - start < most ? bytes - start : most;
 
-        DT_TRY(fetch(own, (copy){own->in, (const unsigned char *)in + start, count}, err));
-        DT_TRY(wait(own, err));
-        DT_TRY(own->host.all_gather(&own->host, own->out, own->in, count, err));
+        DT_TRY(fetch(staging, (copy){staging->in, (const unsigned char *)in + start, count}, err));
+        DT_TRY(wait(staging, err));
+        DT_TRY(staging->host.all_gather(&staging->host, staging->out, staging->in, count, err));
         for (int64_t rank = 0; rank < comm->world_size; rank++)
-            DT_TRY(put(own,
+            DT_TRY(put(staging,
                        (copy){(unsigned char *)out + (size_t)rank * bytes + start,
-                              own->out + (size_t)rank * count, count},
+                              staging->out + (size_t)rank * count, count},
                        err));
-        DT_TRY(wait(own, err));
+        DT_TRY(wait(staging, err));
     }
 out:
-    comm->sent_bytes = own->host.sent_bytes;
+    comm->sent_bytes = staging->host.sent_bytes;
     return st;
 }
 
 static dt_status staged_broadcast(dt_comm *comm, void *data, size_t bytes, int64_t root,
                                   dt_error *err)
 {
-    staged *own = comm->state;
+    staged *staging = comm->state;
     unsigned char *at = data;
     dt_status st = DT_OK;
 
@@ -282,46 +285,46 @@ static dt_status staged_broadcast(dt_comm *comm, void *data, size_t bytes, int64
         size_t count = bytes < (size_t)PIECE_BYTES ? bytes : (size_t)PIECE_BYTES;
 
         if (comm->rank == root) {
-            DT_TRY(fetch(own, (copy){own->in, at, count}, err));
-            DT_TRY(wait(own, err));
+            DT_TRY(fetch(staging, (copy){staging->in, at, count}, err));
+            DT_TRY(wait(staging, err));
         }
-        DT_TRY(own->host.broadcast(&own->host, own->in, count, root, err));
+        DT_TRY(staging->host.broadcast(&staging->host, staging->in, count, root, err));
         if (comm->rank != root) {
-            DT_TRY(put(own, (copy){at, own->in, count}, err));
-            DT_TRY(wait(own, err));
+            DT_TRY(put(staging, (copy){at, staging->in, count}, err));
+            DT_TRY(wait(staging, err));
         }
         at += count;
         bytes -= count;
     }
 out:
-    comm->sent_bytes = own->host.sent_bytes;
+    comm->sent_bytes = staging->host.sent_bytes;
     return st;
 }
 
 static dt_status staged_all_reduce_f64(dt_comm *comm, double *data, int64_t elems, dt_error *err)
 {
-    staged *own = comm->state;
+    staged *staging = comm->state;
 
-    return own->host.all_reduce_f64(&own->host, data, elems, err);
+    return staging->host.all_reduce_f64(&staging->host, data, elems, err);
 }
 
 static dt_status staged_barrier(dt_comm *comm, dt_error *err)
 {
-    staged *own = comm->state;
+    staged *staging = comm->state;
 
-    return own->host.barrier(&own->host, err);
+    return staging->host.barrier(&staging->host, err);
 }
 
-static void release(staged *own)
+static void release(staged *staging)
 {
-    const dt_queues *queues = own->device->queues;
+    const dt_queues *queues = staging->device->queues;
 
-    dt_comm_close(&own->host);
-    queues->close(own->device, own->queue);
-    queues->event_close(own->device, own->copied);
-    own->device->host_free(own->device, own->in);
-    own->device->host_free(own->device, own->out);
-    free(own);
+    dt_comm_close(&staging->host);
+    queues->close(staging->device, staging->queue);
+    queues->event_close(staging->device, staging->copied);
+    staging->device->host_free(staging->device, staging->in);
+    staging->device->host_free(staging->device, staging->out);
+    free(staging);
 }
 
 static void staged_close(dt_comm *comm)
@@ -333,26 +336,26 @@ static void staged_close(dt_comm *comm)
  * is closed. Borrows the device. */
 static dt_status comm_stage(dt_comm *comm, dt_device *device, dt_error *err)
 {
-    staged *own = calloc(1, sizeof(*own));
+    staged *staging = calloc(1, sizeof(*staging));
     dt_status st = DT_OK;
 
-    if (own == NULL) {
+    if (staging == NULL) {
         dt_comm_close(comm);
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a communicator");
     }
-    own->host = *comm;
-    own->device = device;
+    staging->host = *comm;
+    staging->device = device;
     memset(comm, 0, sizeof(*comm));
-    DT_ASSERT(own->host.world_size <= PIECE_BYTES / 64);
-    DT_TRY(device->queues->open(device, &own->queue, err));
-    DT_TRY(device->queues->event_open(device, &own->copied, err));
-    DT_TRY(device->host_alloc(device, (void **)&own->in, (size_t)PIECE_BYTES, err));
-    DT_TRY(device->host_alloc(device, (void **)&own->out, (size_t)PIECE_BYTES, err));
+    DT_ASSERT(staging->host.world_size <= PIECE_BYTES / 64);
+    DT_TRY(device->queues->open(device, &staging->queue, err));
+    DT_TRY(device->queues->event_open(device, &staging->copied, err));
+    DT_TRY(device->host_alloc(device, (void **)&staging->in, (size_t)PIECE_BYTES, err));
+    DT_TRY(device->host_alloc(device, (void **)&staging->out, (size_t)PIECE_BYTES, err));
     *comm = (dt_comm){
         .name = "staged",
-        .rank = own->host.rank,
-        .world_size = own->host.world_size,
-        .state = own,
+        .rank = staging->host.rank,
+        .world_size = staging->host.world_size,
+        .state = staging,
         .all_reduce = staged_all_reduce,
         .all_reduce_f64 = staged_all_reduce_f64,
         .reduce_scatter = staged_reduce_scatter,
@@ -363,7 +366,7 @@ static dt_status comm_stage(dt_comm *comm, dt_device *device, dt_error *err)
     };
 out:
     if (st != DT_OK)
-        release(own);
+        release(staging);
     return st;
 }
 

@@ -102,9 +102,9 @@ static int64_t find_nodes(int64_t *first, const dt_handshake *handshakes, const 
     int64_t count = 0;
 
     for (int64_t m = 0; m < group->size; m++) {
-        const dt_handshake *own = &handshakes[dt_group_rank(group, m)];
+        const dt_handshake *handshake = &handshakes[dt_group_rank(group, m)];
 
-        if (m == 0 || !same_node(own - group->stride, own) ||
+        if (m == 0 || !same_node(handshake - group->stride, handshake) ||
             m - first[count - 1] == DT_SEGMENT_MEMBERS_MAX)
             first[count++] = m;
     }
@@ -114,10 +114,10 @@ static int64_t find_nodes(int64_t *first, const dt_handshake *handshakes, const 
 
 /* Also looks at the other groups, because they determine which rendezvous take place; this group
  * comes last, so that its nodes remain in `first`. */
-static void find_all_nodes(dt_topology *topology, const dt_group *own)
+static void find_all_nodes(dt_topology *topology, const dt_group *members)
 {
-    for (int64_t rank = 0; rank < own->world_size; rank++) {
-        dt_group group = dt_group_of(rank, own->stride, own->size, own->world_size);
+    for (int64_t rank = 0; rank < members->world_size; rank++) {
+        dt_group group = dt_group_of(rank, members->stride, members->size, members->world_size);
         int64_t count;
 
         if (group.rank != 0)
@@ -126,8 +126,8 @@ static void find_all_nodes(dt_topology *topology, const dt_group *own)
         topology->some_share = topology->some_share || count < group.size;
         topology->some_cross = topology->some_cross || count > 1;
     }
-    topology->node_count = find_nodes(topology->first, topology->handshakes, own);
-    while (topology->first[topology->node + 1] <= own->rank)
+    topology->node_count = find_nodes(topology->first, topology->handshakes, members);
+    while (topology->first[topology->node + 1] <= members->rank)
         topology->node++;
 }
 
@@ -135,7 +135,7 @@ dt_status dt_topology_find(dt_topology *out, const dt_comm_setup *setup, dt_erro
 {
     int64_t world_size = setup->group.world_size;
     dt_status st = DT_OK;
-    dt_handshake own;
+    dt_handshake handshake;
 
     memset(out, 0, sizeof(*out));
     out->handshakes = calloc((size_t)world_size, sizeof(*out->handshakes));
@@ -143,8 +143,9 @@ dt_status dt_topology_find(dt_topology *out, const dt_comm_setup *setup, dt_erro
     if (out->handshakes == NULL || out->first == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the places of %lld ranks",
                  (long long)world_size);
-    DT_TRY(write_card(&own, err));
-    DT_TRY(dt_topology_exchange(out->handshakes, &own, sizeof(own), setup, "places", err));
+    DT_TRY(write_card(&handshake, err));
+    DT_TRY(
+        dt_topology_exchange(out->handshakes, &handshake, sizeof(handshake), setup, "places", err));
     find_all_nodes(out, &setup->group);
 out:
     if (st != DT_OK)
@@ -187,7 +188,7 @@ dt_status dt_topology_map_segment(bool *shared, dt_segment *out, const dt_comm_s
     const dt_topology *topology = setup->topology;
     int64_t world_size = setup->group.world_size, count = dt_topology_members(topology);
     int64_t lead = lead_of(setup), rank = dt_group_rank(&setup->group, setup->group.rank);
-    dt_segment_name own = {.fd = -1}, *names = calloc((size_t)world_size, sizeof(*names));
+    dt_segment_name name = {.fd = -1}, *names = calloc((size_t)world_size, sizeof(*names));
     uint8_t good = 1, *all_good = calloc((size_t)world_size, sizeof(*all_good));
     dt_error why = DT_ERROR_INIT;
     dt_status st = DT_OK;
@@ -198,8 +199,8 @@ dt_status dt_topology_map_segment(bool *shared, dt_segment *out, const dt_comm_s
     if (names == NULL || all_good == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the names of shared memory");
     if (count > 1 && rank == lead)
-        good = dt_segment_make(out, &own, &fd, count, &why) == DT_OK;
-    DT_TRY(dt_topology_exchange(names, &own, sizeof(own), setup, "segments", err));
+        good = dt_segment_make(out, &name, &fd, count, &why) == DT_OK;
+    DT_TRY(dt_topology_exchange(names, &name, sizeof(name), setup, "segments", err));
     if (count > 1 && rank != lead && names[lead].fd < 0)
         good = 0; /* the creator logs why */
     else if (count > 1 && rank != lead)

@@ -209,9 +209,9 @@ typedef struct dt_budget_place {
     int64_t step, epoch, sample;
 } dt_budget_place;
 
-/* Total steps of the run, as known at position `at`; NULL: at its start. */
+/* Total steps of the run, as known at position `start`; NULL: at its start. */
 int64_t dt_budget_steps(const dt_recipe *recipe, const dt_sampler *sampler, int64_t step_samples,
-                        const dt_budget_place *at);
+                        const dt_budget_place *start);
 
 #ifdef __cplusplus
 }

@@ -47,7 +47,7 @@ dt_status dt_bin_layout_read(dt_bin_layout *out, const dt_data_file *file, dt_er
 /* Purpose of a draw: Philox's `layer`, so that draws for different purposes are independent. */
 typedef enum dt_draw_kind { DT_DRAW_SHIFT, DT_DRAW_ORDER, DT_DRAW_TIES } dt_draw_kind;
 
-dt_philox_key dt_shuffle_key(uint64_t seed, int64_t epoch, dt_draw_kind what);
+dt_philox_key dt_shuffle_key(uint64_t seed, int64_t epoch, dt_draw_kind draw);
 
 /* Number `index` of a stream of 64-bit draws; a Philox block has two. */
 static inline uint64_t dt_shuffle_draw(const dt_philox_key *key, uint64_t index)

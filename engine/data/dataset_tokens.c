@@ -69,7 +69,7 @@ out:
 /* --- text as code points and tokens */
 
 /* Reports progress once per MiB. */
-static inline void tell_progress(size_t at, size_t used)
+static inline void report_progress(size_t at, size_t used)
 {
     if (at >> 20 != (at + used) >> 20)
         dt_progress_made();
@@ -95,7 +95,7 @@ dt_status dt_text_scan(dt_char_set *set, int64_t *count, const char *path, const
                            "'%s': byte %zu is NUL, so that this is not UTF-8 text; convert the "
                            "file, or set data.tokens to what it holds",
                            path, at);
-        tell_progress(at, used);
+        report_progress(at, used);
         dt_char_set_add(set, code);
         ++*count;
     }
@@ -145,7 +145,7 @@ static dt_status text_encode(dt_token_piece *out, int64_t count, const char *pat
                      "'%s': the character '%.*s' (U+%04X) at byte %zu is not in the checkpoint's "
                      "vocabulary; resume with the text that it was trained on, or start a new run",
                      path, (int)used, (const char *)text->bytes + at, code, at);
-        tell_progress(at, used);
+        report_progress(at, used);
         put_token(tokens, width_bytes, done++, (uint32_t)token);
     }
     memset(out, 0, sizeof(*out));

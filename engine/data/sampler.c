@@ -372,42 +372,42 @@ dt_status dt_validation_fill_group(const dt_dataset *dataset, int64_t index, dt_
 
 /* --- steps from epochs */
 
-/* Steps from position `at` to the end of the epochs; negative if `at` is past it. */
+/* Steps from position `start` to the end of the epochs; negative if `start` is past it. */
 static int64_t rest_steps(const dt_sampler *sampler, int64_t epochs, int64_t step_samples,
-                          const dt_budget_place *at)
+                          const dt_budget_place *start)
 {
     /* samples seen, counted as steps of one sample */
-    int64_t seen = dt_sampler_epoch_steps(sampler, at->epoch, 1) + at->sample;
+    int64_t seen = dt_sampler_epoch_steps(sampler, start->epoch, 1) + start->sample;
     int64_t left;
 
     if (sampler->tail == DT_TAIL_DROP) {
         /* samples left in this epoch */
-        left = dt_sampler_epoch_steps(sampler, at->epoch + 1, 1) - seen;
+        left = dt_sampler_epoch_steps(sampler, start->epoch + 1, 1) - seen;
         return left / step_samples + dt_sampler_epoch_steps(sampler, epochs, step_samples) -
-               dt_sampler_epoch_steps(sampler, at->epoch + 1, step_samples);
+               dt_sampler_epoch_steps(sampler, start->epoch + 1, step_samples);
     }
     left = dt_sampler_epoch_steps(sampler, epochs, 1) - seen;
     return (left > 0 ? left + step_samples - 1 : left) / step_samples;
 }
 
 static int64_t epochs_steps(const dt_sampler *sampler, int64_t epochs, int64_t step_samples,
-                            const dt_budget_place *at)
+                            const dt_budget_place *start)
 {
     int64_t rest;
 
-    if (at == NULL)
+    if (start == NULL)
         return dt_sampler_epoch_steps(sampler, epochs, step_samples);
-    rest = rest_steps(sampler, epochs, step_samples, at);
-    return at->step + (rest > 0 ? rest : 0);
+    rest = rest_steps(sampler, epochs, step_samples, start);
+    return start->step + (rest > 0 ? rest : 0);
 }
 
 int64_t dt_budget_steps(const dt_recipe *recipe, const dt_sampler *sampler, int64_t step_samples,
-                        const dt_budget_place *at)
+                        const dt_budget_place *start)
 {
     int64_t steps = recipe->schedule.steps, by_epochs;
 
     if (recipe->schedule.epochs == 0)
         return steps;
-    by_epochs = epochs_steps(sampler, recipe->schedule.epochs, step_samples, at);
+    by_epochs = epochs_steps(sampler, recipe->schedule.epochs, step_samples, start);
     return steps > 0 && steps < by_epochs ? steps : by_epochs;
 }

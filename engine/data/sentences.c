@@ -8,10 +8,10 @@
 
 /* --- shuffles */
 
-dt_philox_key dt_shuffle_key(uint64_t seed, int64_t epoch, dt_draw_kind what)
+dt_philox_key dt_shuffle_key(uint64_t seed, int64_t epoch, dt_draw_kind draw)
 {
     dt_philox_key key = {
-        .seed = seed, .step = (uint32_t)epoch, .layer = (uint32_t)what, .op = DT_PHILOX_SHUFFLE};
+        .seed = seed, .step = (uint32_t)epoch, .layer = (uint32_t)draw, .op = DT_PHILOX_SHUFFLE};
     return key;
 }
 

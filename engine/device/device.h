@@ -35,7 +35,7 @@ typedef struct dt_device {
     const struct dt_queues *queues;  /* queue.h: work concurrent with its ops */
     const struct dt_graphs *graphs;  /* queue.h: recorded ops; NULL on the CPU */
     const struct dt_nccl_link *nccl; /* device_cuda.h; NULL if not available */
-    void *state;                     /* of the backend: primitive cache, stream, handles */
+    void *state;                     /* state of the backend: primitive cache, stream, handles */
 
     /* Zeroed, aligned to at least 64 bytes. DT_ERR_NOMEM with the size. */
     dt_status (*alloc)(struct dt_device *, void **out, size_t bytes, dt_error *err);

@@ -28,7 +28,7 @@ dt_status dt_generate(dt_strbuf *out, dt_generated *result, const dt_generate_op
     dt_loaded from = {0};
     dt_text text = {0};
     float *logits = NULL;
-    dt_model_text of;
+    dt_model_text source;
     dt_status st = DT_OK;
     size_t given = 0;
 
@@ -36,12 +36,13 @@ dt_status dt_generate(dt_strbuf *out, dt_generated *result, const dt_generate_op
     DT_TRY(dt_loaded_open(&from, options->checkpoint, err));
     DT_TRY(dt_loaded_open_model(&from, options->device, options->threads, options->precision, &room,
                                 err));
-    DT_TRY(dt_model_text_of(&of, from.model, err));
+    DT_TRY(dt_model_text_of(&source, from.model, err));
     DT_TRY(dt_text_open(&text, &from, &options->rules, options->prompt, strlen(options->prompt),
                         options->rules.sampling.seed, err));
-    logits = calloc((size_t)of.vocab, sizeof *logits);
+    logits = calloc((size_t)source.vocab, sizeof *logits);
     if (logits == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory for the logits of %lld tokens", (long long)of.vocab);
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for the logits of %lld tokens",
+                 (long long)source.vocab);
     if (options->rules.beams > 1) {
         DT_TRY(dt_text_search(&text, &from, err));
         DT_TRY(give_text(options, &text, &given, err));
@@ -87,12 +88,12 @@ typedef struct lines {
 
 static int64_t count_lines(const dt_continue_options *options)
 {
-    dt_text_lines all = {options->text, options->text + options->length};
+    dt_text_lines text_lines = {options->text, options->text + options->length};
     const char *prompt;
     int64_t count = 0;
     size_t length;
 
-    while (dt_text_lines_next(&prompt, &length, &all))
+    while (dt_text_lines_next(&prompt, &length, &text_lines))
         count++;
     return count;
 }
@@ -105,7 +106,7 @@ static int64_t number_of(const dt_continue_options *options, int64_t at)
 static dt_status read_lines(lines *l, dt_error *err)
 {
     const dt_continue_options *options = l->options;
-    dt_text_lines all = {options->text, options->text + options->length};
+    dt_text_lines text_lines = {options->text, options->text + options->length};
     int64_t most = count_lines(options);
     dt_status st = DT_OK;
     const char *prompt;
@@ -114,7 +115,7 @@ static dt_status read_lines(lines *l, dt_error *err)
     l->items = calloc((size_t)most + 1, sizeof *l->items);
     if (l->items == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for %lld lines", (long long)most);
-    while (dt_text_lines_next(&prompt, &length, &all)) {
+    while (dt_text_lines_next(&prompt, &length, &text_lines)) {
         int64_t number = number_of(options, l->count);
         line *to = &l->items[l->count];
 
@@ -153,7 +154,7 @@ static dt_loaded_room room_of(const lines *l)
 static dt_status open_lines(lines *l, dt_error *err)
 {
     const dt_continue_options *options = l->options;
-    dt_model_text of;
+    dt_model_text source;
     dt_loaded_room room;
     dt_status st = DT_OK;
 
@@ -165,11 +166,11 @@ static dt_status open_lines(lines *l, dt_error *err)
     room = room_of(l);
     DT_TRY(dt_loaded_open_model(&l->from, options->device, options->threads, options->precision,
                                 &room, err));
-    DT_TRY(dt_model_text_of(&of, l->from.model, err));
-    l->vocab = of.vocab;
+    DT_TRY(dt_model_text_of(&source, l->from.model, err));
+    l->vocab = source.vocab;
     l->active = calloc((size_t)l->batch, sizeof *l->active);
     l->newest = calloc((size_t)l->batch, sizeof *l->newest);
-    l->logits = calloc((size_t)(l->batch * of.vocab), sizeof *l->logits);
+    l->logits = calloc((size_t)(l->batch * source.vocab), sizeof *l->logits);
     if (l->active == NULL || l->newest == NULL || l->logits == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory to generate %lld lines at once",
                  (long long)l->batch);
@@ -297,10 +298,11 @@ static dt_status give_line(lines *l, dt_error *err)
     dt_status st = DT_OK;
 
     for (; l->given < l->begun && l->items[l->given].text.done; l->given++) {
-        line *of = &l->items[l->given];
+        line *next_line = &l->items[l->given];
 
-        DT_TRY(options->emit(options->context, of->prompt, of->length, &of->text, err));
-        dt_text_close(&of->text);
+        DT_TRY(options->emit(options->context, next_line->prompt, next_line->length,
+                             &next_line->text, err));
+        dt_text_close(&next_line->text);
     }
 out:
     return st;

@@ -11,7 +11,7 @@ typedef struct scorer {
     dt_loaded from;
     const dt_sides *sides; /* tokenizers of sentence pairs; NULL for texts */
     dt_side_encoder encoders[DT_LANGUAGES];
-    /* of a line; for texts: [0] first tokens and line, [1] targets of a window */
+    /* scores of a line; for texts: [0] first tokens and line, [1] targets of a window */
     dt_ids ids[DT_LANGUAGES];
     dt_device_arena memory;
     void *inputs[DT_INPUTS_MAX]; /* memory for the ids of a context */

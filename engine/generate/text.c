@@ -275,10 +275,10 @@ static bool are_finite(const float *logits, int64_t vocab)
 
 static bool ends(const dt_text *t, int32_t token)
 {
-    const dt_ids *all = &t->from->ends;
+    const dt_ids *ids = &t->from->ends;
 
-    for (size_t i = 0; i < all->count && !t->rules->past_end; i++)
-        if (all->items[i] == token)
+    for (size_t i = 0; i < ids->count && !t->rules->past_end; i++)
+        if (ids->items[i] == token)
             return true;
     return false;
 }

@@ -40,12 +40,12 @@ static long long number_of(const translation *t, int64_t at)
 
 static int64_t count_lines(const dt_translate_options *options)
 {
-    dt_text_lines all = {options->text, options->text + options->length};
+    dt_text_lines text_lines = {options->text, options->text + options->length};
     const char *text;
     int64_t count = 0;
     size_t length;
 
-    while (dt_text_lines_next(&text, &length, &all))
+    while (dt_text_lines_next(&text, &length, &text_lines))
         count++;
     return count;
 }
@@ -85,7 +85,7 @@ out:
 
 static dt_status read_lines(translation *t, dt_error *err)
 {
-    dt_text_lines all = {t->options->text, t->options->text + t->options->length};
+    dt_text_lines text_lines = {t->options->text, t->options->text + t->options->length};
     int64_t most = count_lines(t->options);
     dt_side_encoder encoder = {0};
     dt_status st = DT_OK;
@@ -97,7 +97,7 @@ static dt_status read_lines(translation *t, dt_error *err)
     if (t->lines == NULL || t->asked == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for %lld lines", (long long)most);
     DT_TRY(dt_side_encoder_open(&encoder, t->sides->source, err));
-    for (; dt_text_lines_next(&text, &length, &all); t->count++) {
+    for (; dt_text_lines_next(&text, &length, &text_lines); t->count++) {
         st = read_line(t, &encoder, text, length, err);
         if (st != DT_OK)
             dt_error_prefix(err, "line %lld", number_of(t, t->count));
@@ -180,11 +180,12 @@ static dt_status give(translation *t, dt_error *err)
     dt_status st = DT_OK;
 
     for (; t->given < t->begun && t->lines[t->given].translation != NULL; t->given++) {
-        line *of = &t->lines[t->given];
+        line *next_line = &t->lines[t->given];
 
-        DT_TRY(options->emit(options->context, of->translation, of->length, of->score, err));
-        free(of->translation);
-        of->translation = NULL;
+        DT_TRY(options->emit(options->context, next_line->translation, next_line->length,
+                             next_line->score, err));
+        free(next_line->translation);
+        next_line->translation = NULL;
     }
 out:
     return st;

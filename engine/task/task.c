@@ -100,7 +100,7 @@ static void assign(bool *ours, const dt_plan_task *task, int64_t rank, int64_t w
 dt_status dt_task_share_take(dt_task_share *out, const dt_plan_task *task, const dt_strbuf *text,
                              int64_t rank, int64_t world_size, dt_error *err)
 {
-    dt_text_lines all = {text->data, text->data + text->length};
+    dt_text_lines text_lines = {text->data, text->data + text->length};
     bool *ours = dt_calloc((size_t)task->part_count, sizeof(*ours));
     int64_t number = 0, part = 0;
     dt_status st = DT_OK;
@@ -113,15 +113,16 @@ dt_status dt_task_share_take(dt_task_share *out, const dt_plan_task *task, const
     if (out->numbers == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for %lld lines", (long long)task->lines);
     assign(ours, task, rank, world_size);
-    for (; number < task->lines && dt_text_lines_next(&line, &length, &all); number++) {
+    for (; number < task->lines && dt_text_lines_next(&line, &length, &text_lines); number++) {
         if (number == task->parts[part].first + task->parts[part].lines)
             part++;
         if (!ours[part])
             continue;
-        dt_strbuf_add(&out->text, line, (size_t)(all.at - line)); /* the line with its line break */
+        dt_strbuf_add(&out->text, line,
+                      (size_t)(text_lines.at - line)); /* the line with its line break */
         out->numbers[out->count++] = number;
     }
-    if (number != task->lines || all.at < all.end)
+    if (number != task->lines || text_lines.at < text_lines.end)
         DT_THROW(err, DT_ERR_CORRUPT,
                  "'%s' no longer has the %lld lines that it had when the plan was made",
                  task->input, (long long)task->lines);
@@ -225,14 +226,14 @@ static dt_status task_parts_add(dt_task_parts *parts, const char *text, size_t l
                                 int64_t tokens, double log_likelihood, dt_error *err)
 {
     int64_t line = parts->share->numbers[parts->given++];
-    const dt_plan_part *all = parts->task->parts;
+    const dt_plan_part *extended = parts->task->parts;
 
     dt_strbuf_add(&parts->text, text, length);
     parts->tokens += tokens;
     parts->log_likelihood += log_likelihood;
-    while (line >= all[parts->part].first + all[parts->part].lines)
+    while (line >= extended[parts->part].first + extended[parts->part].lines)
         parts->part++;
-    if (line + 1 < all[parts->part].first + all[parts->part].lines)
+    if (line + 1 < extended[parts->part].first + extended[parts->part].lines)
         return DT_OK;
     return send(parts, err);
 }
@@ -374,7 +375,7 @@ out:
 
 /* --- other events */
 
-static dt_status tell_ready(const task *t, dt_error *err)
+static dt_status report_ready(const task *t, dt_error *err)
 {
     const char *phase = t->plan->recipe.task == DT_TASK_SCORE ? "score" : "generate";
     dt_status st = DT_OK;
@@ -393,7 +394,7 @@ out:
 }
 
 /* step is 0: only the run as a whole has a step, which a rank does not know. */
-static dt_status tell_finished(const task *t, const char *reason, dt_error *err)
+static dt_status report_finished(const task *t, const char *reason, dt_error *err)
 {
     return dt_events_send(t->events,
                           json_pack("{s:s, s:i, s:I, s:s}", "event", "finished", "step", 0, "steps",
@@ -401,7 +402,7 @@ static dt_status tell_finished(const task *t, const char *reason, dt_error *err)
                           err);
 }
 
-static dt_status tell_failed(const task *t, const dt_error *failure, dt_error *err)
+static dt_status report_failed(const task *t, const dt_error *failure, dt_error *err)
 {
     return dt_events_send(t->events,
                           json_pack("{s:s, s:s, s:o}", "event", "failed", "status",
@@ -435,7 +436,7 @@ dt_status dt_task_run(const dt_plan *plan, int64_t rank, const dt_task_how *how,
     dt_status st = DT_OK;
 
     task_parts_open(&t.parts, events, &plan->task, &t.share, scores);
-    DT_TRY(tell_ready(&t, err));
+    DT_TRY(report_ready(&t, err));
     DT_TRY(take_share(&t.share, &t, plan->task.input, err));
     if (plan->task.target[0] != '\0')
         DT_TRY(take_share(&t.target, &t, plan->task.target, err));
@@ -447,9 +448,9 @@ dt_status dt_task_run(const dt_plan *plan, int64_t rank, const dt_task_how *how,
         dt_error_clear(err);
     else
         DT_TRY(st);
-    DT_TRY(tell_finished(&t, stopped ? "stopped" : "steps", err));
+    DT_TRY(report_finished(&t, stopped ? "stopped" : "steps", err));
 out:
-    if (st != DT_OK && tell_failed(&t, err, &unsent) != DT_OK)
+    if (st != DT_OK && report_failed(&t, err, &unsent) != DT_OK)
         dt_log_error("cannot report the failure: %s", unsent.message);
     task_parts_close(&t.parts);
     dt_task_share_release(&t.share);

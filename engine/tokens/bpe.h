@@ -29,7 +29,7 @@
 extern "C" {
 #endif
 
-#define DT_BPE_MAX_BYTES ((size_t)256 << 20) /* of a tokenizer file */
+#define DT_BPE_MAX_BYTES ((size_t)256 << 20) /* bytes of a tokenizer file */
 
 typedef struct dt_bpe dt_bpe;
 typedef struct dt_bpe_encoder dt_bpe_encoder;

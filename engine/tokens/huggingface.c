@@ -188,17 +188,17 @@ static dt_status read_pair(dt_ids *to, const dt_bpe *bpe, const json_t *json, co
 }
 
 /* Puts the tokens of a step outside those that are already around the text. */
-static dt_status wrap(dt_bpe *bpe, step *of, dt_error *err)
+static dt_status wrap(dt_bpe *bpe, step *template, dt_error *err)
 {
     dt_ids inner = bpe->before;
     dt_status st = DT_OK;
 
-    bpe->before = of->before;
-    of->before = inner;
+    bpe->before = template->before;
+    template->before = inner;
     for (size_t i = 0; i < inner.count && st == DT_OK; i++)
         st = dt_ids_add(&bpe->before, inner.items[i], err);
-    for (size_t i = 0; i < of->after.count && st == DT_OK; i++)
-        st = dt_ids_add(&bpe->after, of->after.items[i], err);
+    for (size_t i = 0; i < template->after.count && st == DT_OK; i++)
+        st = dt_ids_add(&bpe->after, template->after.items[i], err);
     return st;
 }
 
@@ -207,25 +207,25 @@ static dt_status read_one(dt_bpe *bpe, const json_t *json, int depth, dt_error *
     dt_status st = DT_OK;
     const json_t *item;
     const char *type;
-    step own = {0};
+    step parsed = {0};
     size_t i;
 
     DT_TRY(dt_bpe_get_type(&type, json, "post_processor", err));
     if (strcmp(type, "TemplateProcessing") == 0) {
-        DT_TRY(read_template(&own, bpe, json, err));
+        DT_TRY(read_template(&parsed, bpe, json, err));
     } else if (strcmp(type, "RobertaProcessing") == 0 || strcmp(type, "BertProcessing") == 0) {
-        DT_TRY(read_pair(&own.before, bpe, json, "cls", err));
-        DT_TRY(read_pair(&own.after, bpe, json, "sep", err));
+        DT_TRY(read_pair(&parsed.before, bpe, json, "cls", err));
+        DT_TRY(read_pair(&parsed.after, bpe, json, "sep", err));
     } else if (strcmp(type, "Sequence") == 0 && depth < DEEPEST) {
         json_array_foreach(json_object_get(json, "processors"), i, item)
             DT_TRY(read_one(bpe, item, depth + 1, err));
     } else if (strcmp(type, "ByteLevel") != 0) {
         DT_THROW(err, DT_ERR_UNSUPPORTED, "unsupported post_processor '%.80s'", type);
     }
-    DT_TRY(wrap(bpe, &own, err));
+    DT_TRY(wrap(bpe, &parsed, err));
 out:
-    dt_ids_release(&own.before);
-    dt_ids_release(&own.after);
+    dt_ids_release(&parsed.before);
+    dt_ids_release(&parsed.after);
     return st;
 }
 

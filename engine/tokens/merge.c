@@ -171,7 +171,7 @@ void dt_joints_release(dt_joints *joints)
 #define WINDOW  512 /* tokens */
 #define AGAIN   8   /* tokens of a window that are merged again with the next one */
 #define AT_ONCE 8   /* entries that `first_of` compares without a branch; SHORT is a multiple */
-#define AT_BITS 6   /* of a position in a short word */
+#define AT_BITS 6   /* bits of a position in a short word */
 #define AT_MASK ((1 << AT_BITS) - 1)
 #define RANKS   (1u << (31 - AT_BITS)) /* that fit an entry with a position */
 
@@ -389,7 +389,7 @@ typedef struct made_token {
 
 typedef struct windows {
     const int32_t *ids;
-    size_t count; /* of the word */
+    size_t count; /* tokens of the word */
     made_token *made;
     size_t made_count;
 } windows;

@@ -217,28 +217,28 @@ static bool is_unstable(dt_form form, uint32_t code)
            (is_compatible(form) || property->decomp_type == 0);
 }
 
-static dt_status reserve(parts *all, dt_error *err)
+static dt_status reserve(parts *run, dt_error *err)
 {
-    int64_t wanted = (int64_t)all->count + LONGEST, capacity = all->capacity;
+    int64_t wanted = (int64_t)run->count + LONGEST, capacity = run->capacity;
     int32_t *codes = NULL;
     part *items;
 
     if (wanted <= capacity)
         return DT_OK;
-    items = wanted <= UINT32_MAX ? dt_array_try_room(all->items, wanted, &capacity, sizeof(*items))
+    items = wanted <= UINT32_MAX ? dt_array_try_room(run->items, wanted, &capacity, sizeof(*items))
                                  : NULL;
     if (items != NULL) {
-        all->items = items;
-        codes = dt_array_try_room(all->codes, wanted, &all->capacity, sizeof(*codes));
+        run->items = items;
+        codes = dt_array_try_room(run->codes, wanted, &run->capacity, sizeof(*codes));
     }
     if (codes == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory for %zu combining characters in a row",
-                       all->count);
-    all->codes = codes;
+                       run->count);
+    run->codes = codes;
     return DT_OK;
 }
 
-static dt_status decompose(parts *all, dt_form form, uint32_t code, dt_error *err)
+static dt_status decompose(parts *run, dt_form form, uint32_t code, dt_error *err)
 {
     utf8proc_option_t options =
         is_compatible(form) ? UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT : UTF8PROC_DECOMPOSE;
@@ -246,12 +246,12 @@ static dt_status decompose(parts *all, dt_form form, uint32_t code, dt_error *er
     utf8proc_ssize_t count;
     dt_status st = DT_OK;
 
-    DT_TRY(reserve(all, err));
+    DT_TRY(reserve(run, err));
     count = utf8proc_decompose_char((utf8proc_int32_t)code, codes, LONGEST, options, NULL);
     DT_ASSERT(count > 0 && count <= LONGEST);
     for (utf8proc_ssize_t i = 0; i < count; i++)
-        all->items[all->count++] =
-            (part){codes[i], (uint32_t)all->count,
+        run->items[run->count++] =
+            (part){codes[i], (uint32_t)run->count,
                    (uint8_t)utf8proc_get_property(codes[i])->combining_class};
 out:
     return st;
@@ -266,31 +266,31 @@ static int by_class(const void *a, const void *b)
     return left->place < right->place ? -1 : left->place > right->place;
 }
 
-static void order_marks(parts *all)
+static void order_marks(parts *run)
 {
     size_t end;
 
-    for (size_t start = 0; start < all->count; start = end + 1) {
-        for (end = start; end < all->count && all->items[end].combining != 0;)
+    for (size_t start = 0; start < run->count; start = end + 1) {
+        for (end = start; end < run->count && run->items[end].combining != 0;)
             end++;
         if (end - start > 1)
-            qsort(all->items + start, end - start, sizeof(*all->items), by_class);
+            qsort(run->items + start, end - start, sizeof(*run->items), by_class);
     }
 }
 
-static void flush(dt_strbuf *out, parts *all, dt_form form)
+static void flush(dt_strbuf *out, parts *run, dt_form form)
 {
-    utf8proc_ssize_t count = (utf8proc_ssize_t)all->count;
+    utf8proc_ssize_t count = (utf8proc_ssize_t)run->count;
     char bytes[DT_UTF8_MAX];
 
-    order_marks(all);
-    for (size_t i = 0; i < all->count; i++)
-        all->codes[i] = all->items[i].code;
+    order_marks(run);
+    for (size_t i = 0; i < run->count; i++)
+        run->codes[i] = run->items[i].code;
     if (composes(form) && count > 1)
-        count = utf8proc_normalize_utf32(all->codes, count, UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+        count = utf8proc_normalize_utf32(run->codes, count, UTF8PROC_STABLE | UTF8PROC_COMPOSE);
     for (utf8proc_ssize_t i = 0; i < count; i++)
-        dt_strbuf_add(out, bytes, dt_utf8_encode(bytes, (uint32_t)all->codes[i]));
-    all->count = 0;
+        dt_strbuf_add(out, bytes, dt_utf8_encode(bytes, (uint32_t)run->codes[i]));
+    run->count = 0;
 }
 
 bool dt_form_holds(dt_form form, const char *text, size_t length)
@@ -312,7 +312,7 @@ static dt_status form_add(dt_strbuf *out, dt_form form, const char *text, size_t
 {
     const unsigned char *at = (const unsigned char *)text, *end = at + length, *done = at;
     const unsigned char *last = at; /* start of the last stable code point */
-    parts all = {0};
+    parts run = {0};
     dt_status st = DT_OK;
     size_t used;
 
@@ -328,16 +328,16 @@ static dt_status form_add(dt_strbuf *out, dt_form form, const char *text, size_t
 
             if (at > last && !is_unstable(form, code))
                 break;
-            DT_TRY(decompose(&all, form, code, err));
+            DT_TRY(decompose(&run, form, code, err));
         }
-        flush(out, &all, form);
+        flush(out, &run, form);
         done = last = at;
         used = 0;
     }
     dt_strbuf_add(out, done, (size_t)(end - done));
 out:
-    free(all.items);
-    free(all.codes);
+    free(run.items);
+    free(run.codes);
     return st;
 }
 

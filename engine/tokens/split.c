@@ -138,24 +138,24 @@ enum {
     OTHER = DT_CODE_MARK | DT_CODE_PUNCT | DT_CODE_SYMBOL | DT_CODE_REMAINDER, /* [^\s\p{L}\p{N}] */
 };
 
-static inline unsigned look(place at, size_t *used)
+static inline unsigned look(place position, size_t *used)
 {
-    if (*at < 0x80) {
+    if (*position < 0x80) {
         *used = 1;
-        return ascii[*at];
+        return ascii[*position];
     }
-    return dt_code_class_of(dt_code_at(at, used));
+    return dt_code_class_of(dt_code_at(position, used));
 }
 
 /* Returns the end of the run of characters in these classes. */
-static inline place skip(place at, place end, unsigned classes)
+static inline place skip(place position, place end, unsigned classes)
 {
     size_t used;
 
-    for (; at < end; at += used)
-        if ((look(at, &used) & classes) == 0)
+    for (; position < end; position += used)
+        if ((look(position, &used) & classes) == 0)
             break;
-    return at;
+    return position;
 }
 
 static inline bool is_break(unsigned char c)
@@ -170,46 +170,46 @@ static inline unsigned char lower(unsigned char c, bool any_case)
 
 /* At a quote: returns the end of the contraction 's, 't, 're, 've, 'm, 'll or 'd, NULL if there is
  * none. Case-insensitive matching accepts U+017F as an s. */
-static place contraction(place at, place end, bool any_case)
+static place contraction(place position, place end, bool any_case)
 {
-    size_t left = (size_t)(end - at);
-    unsigned char one = left > 1 ? lower(at[1], any_case) : 0;
-    unsigned char two = left > 2 ? lower(at[2], any_case) : 0;
+    size_t left = (size_t)(end - position);
+    unsigned char one = left > 1 ? lower(position[1], any_case) : 0;
+    unsigned char two = left > 2 ? lower(position[2], any_case) : 0;
 
     if (one == 's' || one == 't' || one == 'm' || one == 'd')
-        return at + 2;
+        return position + 2;
     if ((one == 'r' && two == 'e') || (one == 'v' && two == 'e') || (one == 'l' && two == 'l'))
-        return at + 3;
+        return position + 3;
     if (any_case && one == 0xc5 && two == 0xbf)
-        return at + 3;
+        return position + 3;
     return NULL;
 }
 
 /* `\s+(?!\S)|\s+` at a space: returns the end of the spaces, or the start of the last one if
  * something else follows. */
-static place spaces(place at, place end)
+static place spaces(place position, place end)
 {
-    place behind = at, last = at;
+    place behind = position, last = position;
     size_t used;
 
     for (; behind < end && look(behind, &used) == DT_CODE_SPACE; behind += used)
         last = behind;
-    return behind < end && last > at ? last : behind;
+    return behind < end && last > position ? last : behind;
 }
 
-static inline place gpt2(place at, place end)
+static inline place gpt2(place position, place end)
 {
-    place start = at, behind;
+    place start = position, behind;
     unsigned class;
     size_t used;
 
-    if (*at == '\'' && (behind = contraction(at, end, false)) != NULL)
+    if (*position == '\'' && (behind = contraction(position, end, false)) != NULL)
         return behind;
-    if (*at == ' ' && at + 1 < end)
+    if (*position == ' ' && position + 1 < end)
         start++;
     class = look(start, &used);
     if (class == DT_CODE_SPACE)
-        return spaces(at, end);
+        return spaces(position, end);
     if ((class & LETTER) != 0)
         return skip(start + used, end, LETTER);
     return skip(start + used, end, class == DT_CODE_NUMBER ? DT_CODE_NUMBER : OTHER);
@@ -217,70 +217,71 @@ static inline place gpt2(place at, place end)
 
 /* `\s*[\r\n]+`: returns the position after the last line break among the spaces; NULL if there is
  * none. */
-static place line_breaks(place at, place end)
+static place line_breaks(place position, place end)
 {
     place behind = NULL;
     size_t used;
 
-    for (; at < end && look(at, &used) == DT_CODE_SPACE; at += used)
-        if (is_break(*at))
-            behind = at + 1;
+    for (; position < end && look(position, &used) == DT_CODE_SPACE; position += used)
+        if (is_break(*position))
+            behind = position + 1;
     return behind;
 }
 
-static place numbers(place at, place end, int most)
+static place numbers(place position, place end, int most)
 {
     size_t used;
 
-    for (; most > 0 && at < end && look(at, &used) == DT_CODE_NUMBER; most--)
-        at += used;
-    return at;
+    for (; most > 0 && position < end && look(position, &used) == DT_CODE_NUMBER; most--)
+        position += used;
+    return position;
 }
 
 /* ` ?[...]+[\r\n]*` for characters of these classes; with `slash`, the final set also contains a
  * slash. Returns the end of the match; NULL if there is none. */
-static place signs(place at, place end, unsigned classes, bool slash)
+static place signs(place position, place end, unsigned classes, bool slash)
 {
     size_t used;
 
-    if (*at == ' ')
-        at++;
-    if (at == end || (look(at, &used) & classes) == 0)
+    if (*position == ' ')
+        position++;
+    if (position == end || (look(position, &used) & classes) == 0)
         return NULL;
-    at = skip(at + used, end, classes);
-    while (at < end && (is_break(*at) || (slash && *at == '/')))
-        at++;
-    return at;
+    position = skip(position + used, end, classes);
+    while (position < end && (is_break(*position) || (slash && *position == '/')))
+        position++;
+    return position;
 }
 
 /* `\s*[\r\n]+|\s+(?!\S)|\s+` at a space: returns the end of the match. */
-static place breaks_or_spaces(place at, place end)
+static place breaks_or_spaces(place position, place end)
 {
-    place behind = line_breaks(at, end);
+    place behind = line_breaks(position, end);
 
-    return behind != NULL ? behind : spaces(at, end);
+    return behind != NULL ? behind : spaces(position, end);
 }
 
-static place llama3(place at, place end, int most_numbers, bool end_is_one)
+static place llama3(place position, place end, int most_numbers, bool end_is_one)
 {
     size_t used, next_used;
     place behind;
     unsigned class;
 
-    if (*at == '\'' && (behind = contraction(at, end, true)) != NULL)
+    if (*position == '\'' && (behind = contraction(position, end, true)) != NULL)
         return behind;
-    class = look(at, &used);
+    class = look(position, &used);
     if ((class & LETTER) != 0)
-        return skip(at + used, end, LETTER);
+        return skip(position + used, end, LETTER);
     if (class == DT_CODE_NUMBER)
-        return numbers(at, end, most_numbers);
-    if (!is_break(*at) && at + used < end && (look(at + used, &next_used) & LETTER) != 0)
-        return skip(at + used + next_used, end, LETTER);
-    if ((behind = signs(at, end, OTHER, false)) != NULL)
+        return numbers(position, end, most_numbers);
+    if (!is_break(*position) && position + used < end &&
+        (look(position + used, &next_used) & LETTER) != 0)
+        return skip(position + used + next_used, end, LETTER);
+    if ((behind = signs(position, end, OTHER, false)) != NULL)
         return behind;
-    if (end_is_one && skip(at, end, DT_CODE_SPACE) == end)
+    if (end_is_one && skip(position, end, DT_CODE_SPACE) == end)
         return end;
-    return breaks_or_spaces(at, end);
+    return breaks_or_spaces(position, end);
 }
 
 /* The words of o200k, without the optional character before them. Marks and caseless letters count
@@ -293,40 +294,40 @@ enum {
 
 /* `Upper*Lower+`: returns the end of the match; NULL if there is none. Backtracks over letters that
  * are upper and lower case, to leave one for Lower+. */
-static place lower_word(place at, place end)
+static place lower_word(place position, place end)
 {
     place both_end = NULL;
     unsigned class = 0;
     size_t used;
 
-    for (; at < end && ((class = look(at, &used)) & UPPER) != 0; at += used)
+    for (; position < end && ((class = look(position, &used)) & UPPER) != 0; position += used)
         if ((class & BOTH) != 0)
-            both_end = at + used;
-    return at < end && class == DT_CODE_LOWER ? skip(at, end, LOWER) : both_end;
+            both_end = position + used;
+    return position < end && class == DT_CODE_LOWER ? skip(position, end, LOWER) : both_end;
 }
 
 /* `Upper+Lower*`, tried only if lower_word does not match: returns the end of the match; NULL if
  * there is none. */
-static place upper_word(place at, place end)
+static place upper_word(place position, place end)
 {
-    place behind = skip(at, end, UPPER);
+    place behind = skip(position, end, UPPER);
 
-    return behind > at ? behind : NULL;
+    return behind > position ? behind : NULL;
 }
 
 /* Tries the alternatives in their order, each first with the character before the word, then
  * without. */
-static place cased_word(place at, place behind_first, place end)
+static place cased_word(place position, place behind_first, place end)
 {
     place behind = NULL;
 
     if (behind_first != NULL)
         behind = lower_word(behind_first, end);
     if (behind == NULL)
-        behind = lower_word(at, end);
+        behind = lower_word(position, end);
     if (behind == NULL && behind_first != NULL)
         behind = upper_word(behind_first, end);
-    return behind != NULL ? behind : upper_word(at, end);
+    return behind != NULL ? behind : upper_word(position, end);
 }
 
 static place with_contraction(place word_end, place end)
@@ -336,23 +337,23 @@ static place with_contraction(place word_end, place end)
     return behind != NULL ? behind : word_end;
 }
 
-static place o200k(place at, place end)
+static place o200k(place position, place end)
 {
     place behind;
     size_t used;
-    unsigned class = look(at, &used);
+    unsigned class = look(position, &used);
 
-    if ((class & (LETTER | DT_CODE_NUMBER)) == 0 && !is_break(*at) && at + used < end)
-        behind = cased_word(at, at + used, end);
+    if ((class & (LETTER | DT_CODE_NUMBER)) == 0 && !is_break(*position) && position + used < end)
+        behind = cased_word(position, position + used, end);
     else
-        behind = cased_word(at, NULL, end);
+        behind = cased_word(position, NULL, end);
     if (behind != NULL)
         return with_contraction(behind, end);
     if (class == DT_CODE_NUMBER)
-        return numbers(at, end, 3);
-    if ((behind = signs(at, end, OTHER, true)) != NULL)
+        return numbers(position, end, 3);
+    if ((behind = signs(position, end, OTHER, true)) != NULL)
         return behind;
-    return breaks_or_spaces(at, end);
+    return breaks_or_spaces(position, end);
 }
 
 static inline bool is_ascii_letter(unsigned char c)
@@ -361,58 +362,59 @@ static inline bool is_ascii_letter(unsigned char c)
 }
 
 /* Returns the end of the match; NULL if no alternative matches here. */
-static place deepseek(place at, place end)
+static place deepseek(place position, place end)
 {
     enum { WORD = DT_CODE_LETTER | DT_CODE_MARK, SIGN = DT_CODE_PUNCT | DT_CODE_SYMBOL };
     size_t used, next_used;
-    unsigned class = look(at, &used);
+    unsigned class = look(position, &used);
     place behind;
 
-    if (*at < 0x80 && (class & SIGN) != 0 && at + 1 < end && is_ascii_letter(at[1])) {
-        for (at++; at < end && is_ascii_letter(*at);)
-            at++;
-        return at;
+    if (*position < 0x80 && (class & SIGN) != 0 && position + 1 < end &&
+        is_ascii_letter(position[1])) {
+        for (position++; position < end && is_ascii_letter(*position);)
+            position++;
+        return position;
     }
-    if ((class & (LETTER | SIGN)) == 0 && !is_break(*at) && at + used < end &&
-        (look(at + used, &next_used) & WORD) != 0)
-        return skip(at + used + next_used, end, WORD);
+    if ((class & (LETTER | SIGN)) == 0 && !is_break(*position) && position + used < end &&
+        (look(position + used, &next_used) & WORD) != 0)
+        return skip(position + used + next_used, end, WORD);
     if ((class & WORD) != 0)
-        return skip(at + used, end, WORD);
-    if ((behind = signs(at, end, SIGN, false)) != NULL)
+        return skip(position + used, end, WORD);
+    if ((behind = signs(position, end, SIGN, false)) != NULL)
         return behind;
-    return class == DT_CODE_SPACE ? breaks_or_spaces(at, end) : NULL;
+    return class == DT_CODE_SPACE ? breaks_or_spaces(position, end) : NULL;
 }
 
-static place deepseek_piece(place at, place end)
+static place deepseek_piece(place position, place end)
 {
-    place behind = deepseek(at, end);
+    place behind = deepseek(position, end);
     size_t used;
 
     while (behind == NULL) {
-        (void)look(at, &used);
-        at += used;
-        behind = at == end || deepseek(at, end) != NULL ? at : NULL;
+        (void)look(position, &used);
+        position += used;
+        behind = position == end || deepseek(position, end) != NULL ? position : NULL;
     }
     return behind;
 }
 
-static inline place piece_end(const dt_split_stage *stage, place at, place end)
+static inline place piece_end(const dt_split_stage *stage, place position, place end)
 {
     switch (stage->kind) {
     case DT_SPLIT_GPT2:
-        return gpt2(at, end);
+        return gpt2(position, end);
     case DT_SPLIT_LLAMA3:
-        return llama3(at, end, 3, false);
+        return llama3(position, end, 3, false);
     case DT_SPLIT_QWEN:
-        return llama3(at, end, 1, false);
+        return llama3(position, end, 1, false);
     case DT_SPLIT_CL100K:
-        return llama3(at, end, 3, true);
+        return llama3(position, end, 3, true);
     case DT_SPLIT_O200K:
-        return o200k(at, end);
+        return o200k(position, end);
     case DT_SPLIT_DEEPSEEK:
-        return deepseek_piece(at, end);
+        return deepseek_piece(position, end);
     default:
-        return dt_split_set_piece(&stage->set, at, end);
+        return dt_split_set_piece(&stage->set, position, end);
     }
 }
 
@@ -426,28 +428,28 @@ void dt_splitter_begin(dt_splitter *splitter, const dt_split *split, const char 
     splitter->ends[0] += length;
 }
 
-/* Returns the end of the word at `at`: the last stage whose piece is not finished finds its next piece, and every later
- * stage starts on that piece. dt_splitter_block leaves pieces behind; these end before `at`. */
-static place staged_end(dt_splitter *splitter, place at)
+/* Returns the end of the word at `position`: the last stage whose piece is not finished finds its next piece, and every later
+ * stage starts on that piece. dt_splitter_block leaves pieces behind; these end before `position`. */
+static place staged_end(dt_splitter *splitter, place position)
 {
     int count = splitter->split->count, stage = count;
     place *ends = splitter->ends;
 
-    while (stage > 0 && ends[stage] <= at)
+    while (stage > 0 && ends[stage] <= position)
         stage--;
     for (; stage < count; stage++)
-        ends[stage + 1] = piece_end(&splitter->split->stages[stage], at, ends[stage]);
+        ends[stage + 1] = piece_end(&splitter->split->stages[stage], position, ends[stage]);
     return ends[count];
 }
 
-place dt_splitter_next(dt_splitter *splitter, place at)
+place dt_splitter_next(dt_splitter *splitter, place position)
 {
     if (splitter->split->count == 1) /* true for most tokenizers: saves a tenth of their time */
-        return piece_end(&splitter->split->stages[0], at, splitter->ends[0]);
-    return staged_end(splitter, at);
+        return piece_end(&splitter->split->stages[0], position, splitter->ends[0]);
+    return staged_end(splitter, position);
 }
 
-uint64_t dt_splitter_block(const dt_splitter *splitter, place at)
+uint64_t dt_splitter_block(const dt_splitter *splitter, place position)
 {
-    return dt_split_block(splitter->blocks, at, (size_t)(splitter->ends[0] - at));
+    return dt_split_block(splitter->blocks, position, (size_t)(splitter->ends[0] - position));
 }

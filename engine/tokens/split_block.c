@@ -119,7 +119,7 @@ typedef struct block {
     const unsigned char *bytes;
     dt_ascii_masks is;
     uint64_t other;     /* neither letter nor number nor space */
-    uint64_t starts;    /* of words */
+    uint64_t starts;    /* where words start */
     uint64_t uncertain; /* where the scalar code must decide */
 } block;
 

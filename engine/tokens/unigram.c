@@ -51,21 +51,21 @@ static dt_status list_pieces(piece **out, size_t *count, size_t *bytes, const dt
 /* Adds the children of a node, one for each byte that its pieces have at `depth`. */
 static void add_children(dt_unigram *u, span *spans, const piece *pieces, size_t node, size_t depth)
 {
-    span own = spans[node];
+    span rest = spans[node];
 
     u->children[node] = (uint32_t)u->nodes;
-    if (own.first < own.end && pieces[own.first].length == depth)
-        u->ids[node] = pieces[own.first++].id;
-    while (own.first < own.end) {
-        size_t child = u->nodes++, end = own.first + 1;
-        uint8_t byte = pieces[own.first].bytes[depth];
+    if (rest.first < rest.end && pieces[rest.first].length == depth)
+        u->ids[node] = pieces[rest.first++].id;
+    while (rest.first < rest.end) {
+        size_t child = u->nodes++, end = rest.first + 1;
+        uint8_t byte = pieces[rest.first].bytes[depth];
 
-        while (end < own.end && pieces[end].bytes[depth] == byte)
+        while (end < rest.end && pieces[end].bytes[depth] == byte)
             end++;
         u->bytes[child] = byte;
         u->ids[child] = -1;
-        spans[child] = (span){own.first, end};
-        own.first = end;
+        spans[child] = (span){rest.first, end};
+        rest.first = end;
     }
 }
 

@@ -272,19 +272,19 @@ static int64_t *count_at(dt_bleu_counts *counts, int i)
 static dt_status valid_bleu_end(double *out, dt_train_session *session, dt_error *err)
 {
     enum { COUNTS = 2 * DT_BLEU_ORDERS + 2 };
-    dt_bleu_counts all;
+    dt_bleu_counts totals;
     double sums[COUNTS];
     dt_status st = DT_OK;
 
     if (session->evaluation.translations == NULL)
         return DT_OK;
-    all = session->evaluation.translations->counts;
+    totals = session->evaluation.translations->counts;
     for (int i = 0; i < COUNTS; i++)
-        sums[i] = dt_mesh_term(&session->mesh, DT_MESH_DATA, (double)*count_at(&all, i));
+        sums[i] = dt_mesh_term(&session->mesh, DT_MESH_DATA, (double)*count_at(&totals, i));
     DT_TRY(session->comm.all_reduce_f64(&session->comm, sums, COUNTS, err));
     for (int i = 0; i < COUNTS; i++)
-        *count_at(&all, i) = (int64_t)sums[i];
-    *out = dt_bleu_of(&all).score;
+        *count_at(&totals, i) = (int64_t)sums[i];
+    *out = dt_bleu_of(&totals).score;
 out:
     return st;
 }

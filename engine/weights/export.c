@@ -52,15 +52,16 @@ static void find_ends(ends *out, const dt_weights_exporter *e)
 }
 
 /* Sets eos_token_id as one id or a list, and bos_token_id if the file has none. */
-static void put_ids(json_t *file, const ends *of)
+static void put_ids(json_t *file, const ends *ends_of_text)
 {
-    size_t count = json_array_size(of->ids);
+    size_t count = json_array_size(ends_of_text->ids);
     const json_t *begin = json_object_get(file, "bos_token_id");
 
     if (count > 0)
-        json_object_set(file, "eos_token_id", count == 1 ? json_array_get(of->ids, 0) : of->ids);
-    if (of->begin >= 0 && (begin == NULL || json_is_null(begin)))
-        json_object_set_new(file, "bos_token_id", json_integer(of->begin));
+        json_object_set(file, "eos_token_id",
+                        count == 1 ? json_array_get(ends_of_text->ids, 0) : ends_of_text->ids);
+    if (ends_of_text->begin >= 0 && (begin == NULL || json_is_null(begin)))
+        json_object_set_new(file, "bos_token_id", json_integer(ends_of_text->begin));
 }
 
 /* --- the files that the run started from */
@@ -110,7 +111,7 @@ out:
 static dt_status weights_export_put_json(dt_weights_exporter *e, const char *name,
                                          const json_t *json, dt_error *err);
 
-static dt_status write_configs(dt_weights_exporter *e, const ends *of, dt_error *err)
+static dt_status write_configs(dt_weights_exporter *e, const ends *ends_of_text, dt_error *err)
 {
     static const char *const types[] = {
         [DT_F32] = "float32", [DT_BF16] = "bfloat16", [DT_F16] = "float16"};
@@ -120,7 +121,7 @@ static dt_status write_configs(dt_weights_exporter *e, const ends *of, dt_error 
 
     DT_TRY(read_json(&like, e, e->options->origin, DT_HUGGINGFACE_CONFIG, err));
     DT_TRY(dt_huggingface_write(&config, &e->recipe, e->vocab, like, err));
-    put_ids(config, of);
+    put_ids(config, ends_of_text);
     /* newer versions write "dtype"; all versions read "torch_dtype" */
     json_object_del(config, "dtype");
     json_object_set_new(config, "torch_dtype", json_string(types[e->options->dtype]));
@@ -133,7 +134,7 @@ static dt_status write_configs(dt_weights_exporter *e, const ends *of, dt_error 
             if (json_is_integer(json_object_get(config, carried[i])))
                 json_object_set(generation, carried[i], json_object_get(config, carried[i]));
     }
-    put_ids(generation, of);
+    put_ids(generation, ends_of_text);
     DT_TRY(weights_export_put_json(e, DT_HUGGINGFACE_GENERATION, generation, err));
 out:
     json_decref(like);
@@ -173,15 +174,16 @@ static bool names_end(const dt_weights_exporter *e, const json_t *token, const j
 }
 
 /* Sets eos_token unless it is one of the ends already: *changed. */
-static void put_end(json_t *file, bool *changed, const dt_weights_exporter *e, const ends *of)
+static void put_end(json_t *file, bool *changed, const dt_weights_exporter *e,
+                    const ends *ends_of_text)
 {
     json_t *text;
 
-    *changed =
-        json_array_size(of->ids) > 0 && !names_end(e, json_object_get(file, "eos_token"), of->ids);
+    *changed = json_array_size(ends_of_text->ids) > 0 &&
+               !names_end(e, json_object_get(file, "eos_token"), ends_of_text->ids);
     if (!*changed)
         return;
-    text = text_of(e, json_integer_value(json_array_get(of->ids, 0)));
+    text = text_of(e, json_integer_value(json_array_get(ends_of_text->ids, 0)));
     *changed = text != NULL;
     if (text != NULL)
         json_object_set_new(file, "eos_token", text);
@@ -189,7 +191,7 @@ static void put_end(json_t *file, bool *changed, const dt_weights_exporter *e, c
 
 /* Writes tokenizer_config.json or special_tokens_map.json of the origin, with the run's end token. */
 static dt_status write_special(bool *found, dt_weights_exporter *e, const char *name,
-                               const ends *of, dt_error *err)
+                               const ends *ends_of_text, dt_error *err)
 {
     json_t *file = NULL;
     dt_status st = DT_OK;
@@ -199,7 +201,7 @@ static dt_status write_special(bool *found, dt_weights_exporter *e, const char *
     if (dt_tokenizer_bpe(e->tokenizer) != NULL) {
         DT_TRY(read_json(&file, e, e->options->origin, name, err));
         if (json_is_object(file))
-            put_end(file, &changed, e, of);
+            put_end(file, &changed, e, ends_of_text);
     }
     if (changed) {
         DT_TRY(weights_export_put_json(e, name, file, err));
@@ -214,7 +216,8 @@ out:
 
 /* Writes a tokenizer_config.json for a tokenizer.json that came without one. Without it, AutoTokenizer would take the
  * class from the model's type, whose constructor replaces parts of the tokenizer. */
-static dt_status write_tokenizer_config(dt_weights_exporter *e, const ends *of, dt_error *err)
+static dt_status write_tokenizer_config(dt_weights_exporter *e, const ends *ends_of_text,
+                                        dt_error *err)
 {
     json_t *config = json_pack("{s:s, s:b}", "tokenizer_class", "PreTrainedTokenizerFast",
                                "clean_up_tokenization_spaces", 0);
@@ -222,9 +225,9 @@ static dt_status write_tokenizer_config(dt_weights_exporter *e, const ends *of, 
     dt_status st;
 
     if (dt_tokenizer_bpe(e->tokenizer) != NULL) {
-        put_end(config, &changed, e, of);
-        if (of->begin >= 0)
-            json_object_set_new(config, "bos_token", text_of(e, of->begin));
+        put_end(config, &changed, e, ends_of_text);
+        if (ends_of_text->begin >= 0)
+            json_object_set_new(config, "bos_token", text_of(e, ends_of_text->begin));
     }
     st = weights_export_put_json(e, "tokenizer_config.json", config, err);
     json_decref(config);
@@ -246,7 +249,7 @@ out:
     return st;
 }
 
-static dt_status write_words(dt_weights_exporter *e, const ends *of, dt_error *err)
+static dt_status write_words(dt_weights_exporter *e, const ends *ends_of_text, dt_error *err)
 {
     static const char *const others[] = {"tokenizer.model", "vocab.json", "merges.txt",
                                          "added_tokens.json", "chat_template.jinja"};
@@ -260,10 +263,10 @@ static dt_status write_words(dt_weights_exporter *e, const ends *of, dt_error *e
         DT_TRY(write_plain_words(&has_words, e, err));
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
         DT_TRY(copy_from(&found, e, e->options->origin, others[i], err));
-    DT_TRY(write_special(&found, e, "special_tokens_map.json", of, err));
-    DT_TRY(write_special(&has_config, e, "tokenizer_config.json", of, err));
+    DT_TRY(write_special(&found, e, "special_tokens_map.json", ends_of_text, err));
+    DT_TRY(write_special(&has_config, e, "tokenizer_config.json", ends_of_text, err));
     if (has_words && !has_config)
-        DT_TRY(write_tokenizer_config(e, of, err));
+        DT_TRY(write_tokenizer_config(e, ends_of_text, err));
 out:
     return st;
 }
@@ -272,13 +275,13 @@ out:
 static dt_status weights_export_files(dt_weights_exporter *e, dt_error *err)
 {
     dt_status st = DT_OK;
-    ends of;
+    ends ends_of_text;
 
-    find_ends(&of, e);
-    DT_TRY(write_configs(e, &of, err));
-    DT_TRY(write_words(e, &of, err));
+    find_ends(&ends_of_text, e);
+    DT_TRY(write_configs(e, &ends_of_text, err));
+    DT_TRY(write_words(e, &ends_of_text, err));
 out:
-    json_decref(of.ids);
+    json_decref(ends_of_text.ids);
     return st;
 }
 
@@ -313,21 +316,21 @@ static dt_status describe(tensor *out, dt_weights_exporter *e, const dt_param *p
 }
 
 /* Assign tensors to files: start a new file when the current one would become too large. */
-static dt_status lay_out(tensor *all, dt_weights_exporter *e, dt_error *err)
+static dt_status lay_out(tensor *tensors, dt_weights_exporter *e, dt_error *err)
 {
     int64_t in_file = 0, file = 0;
     dt_status st = DT_OK;
 
     for (int i = 0; i < e->model->param_count; i++) {
-        DT_TRY(describe(&all[i], e, &e->model->params[i], err));
-        if (in_file > 0 && in_file + all[i].bytes > e->options->file_bytes) {
+        DT_TRY(describe(&tensors[i], e, &e->model->params[i], err));
+        if (in_file > 0 && in_file + tensors[i].bytes > e->options->file_bytes) {
             in_file = 0;
             file++;
         }
-        in_file += all[i].bytes;
-        all[i].file = file;
-        e->result->bytes += all[i].bytes;
-        e->result->parameters += all[i].shape.elems;
+        in_file += tensors[i].bytes;
+        tensors[i].file = file;
+        e->result->bytes += tensors[i].bytes;
+        e->result->parameters += tensors[i].shape.elems;
     }
     e->result->files = file + 1;
 out:
@@ -372,44 +375,44 @@ static void narrow(float *values, dt_dtype dtype, int64_t elems)
     }
 }
 
-static dt_status check_range(const dt_weights_exporter *e, const tensor *of, const float *values,
-                             dt_error *err)
+static dt_status check_range(const dt_weights_exporter *e, const tensor *target,
+                             const float *values, dt_error *err)
 {
-    for (int64_t i = 0; i < of->shape.elems; i++) {
+    for (int64_t i = 0; i < target->shape.elems; i++) {
         if (!isfinite(values[i]))
             return DT_FAIL(err, DT_ERR_CORRUPT, "'%s': '%s' contains %s: the run diverged",
-                           e->options->checkpoint, of->name,
+                           e->options->checkpoint, target->name,
                            isnan(values[i]) ? "NaN" : "an infinity");
         if (e->options->dtype == DT_F16 && fabsf(values[i]) >= 65520.0F)
             return DT_FAIL(err, DT_ERR_RECIPE,
                            "'%s' contains %g, which fp16 cannot represent: export as bf16 or fp32",
-                           of->name, (double)values[i]);
+                           target->name, (double)values[i]);
     }
     return DT_OK;
 }
 
-static dt_status write_tensor(int fd, dt_weights_exporter *e, int param, const tensor *of,
+static dt_status write_tensor(int fd, dt_weights_exporter *e, int param, const tensor *target,
                               float *values, float *turned, dt_error *err)
 {
     float *out = values;
     dt_status st = DT_OK;
 
     DT_TRY(dt_checkpoint_load_param(e->checkpoint, &e->model->params[param], values, err));
-    DT_TRY(check_range(e, of, values, err));
-    if (of->row->transposed) {
-        turn(turned, values, of->shape.dim[0], of->shape.dim[1]);
+    DT_TRY(check_range(e, target, values, err));
+    if (target->row->transposed) {
+        turn(turned, values, target->shape.dim[0], target->shape.dim[1]);
         out = turned;
     }
-    narrow(out, e->options->dtype, of->shape.elems);
-    DT_TRY(dt_file_write_all(fd, out, (size_t)of->bytes, err));
+    narrow(out, e->options->dtype, target->shape.elems);
+    DT_TRY(dt_file_write_all(fd, out, (size_t)target->bytes, err));
 out:
     return st;
 }
 
 /* --- files */
 
-static dt_status write_header(int fd, const dt_weights_exporter *e, const tensor *all, int64_t file,
-                              dt_error *err)
+static dt_status write_header(int fd, const dt_weights_exporter *e, const tensor *tensors,
+                              int64_t file, dt_error *err)
 {
     dt_safetensors_writer writer = {0};
     dt_status st = DT_OK;
@@ -418,9 +421,9 @@ static dt_status write_header(int fd, const dt_weights_exporter *e, const tensor
     dt_strbuf_init(&header);
     DT_TRY(dt_safetensors_writer_init(&writer, err));
     for (int i = 0; i < e->model->param_count; i++)
-        if (all[i].file == file)
-            dt_safetensors_writer_add(&writer, all[i].name, e->options->dtype, all[i].dim,
-                                      all[i].shape.ndim);
+        if (tensors[i].file == file)
+            dt_safetensors_writer_add(&writer, tensors[i].name, e->options->dtype, tensors[i].dim,
+                                      tensors[i].shape.ndim);
     dt_safetensors_writer_end(&header, &writer);
     DT_TRY(dt_file_write_all(fd, header.data, header.length, err));
 out:
@@ -434,8 +437,8 @@ static dt_status weights_export_open(int *fd, dt_weights_exporter *e, const char
 
 static dt_status weights_export_close(int fd, const dt_weights_exporter *e, dt_error *err);
 
-static dt_status write_file(dt_weights_exporter *e, const tensor *all, int64_t file, float *values,
-                            float *turned, dt_error *err)
+static dt_status write_file(dt_weights_exporter *e, const tensor *tensors, int64_t file,
+                            float *values, float *turned, dt_error *err)
 {
     const char *name = file_name(e, file);
     int fd = -1;
@@ -444,10 +447,10 @@ static dt_status write_file(dt_weights_exporter *e, const tensor *all, int64_t f
     if (name == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a name");
     DT_TRY(weights_export_open(&fd, e, name, err));
-    DT_TRY(write_header(fd, e, all, file, err));
+    DT_TRY(write_header(fd, e, tensors, file, err));
     for (int i = 0; i < e->model->param_count; i++)
-        if (all[i].file == file)
-            DT_TRY(write_tensor(fd, e, i, &all[i], values, turned, err));
+        if (tensors[i].file == file)
+            DT_TRY(write_tensor(fd, e, i, &tensors[i], values, turned, err));
 out:
     if (fd >= 0) {
         closed = weights_export_close(fd, e, st == DT_OK ? err : NULL);
@@ -456,13 +459,13 @@ out:
     return st;
 }
 
-static dt_status write_index(dt_weights_exporter *e, const tensor *all, dt_error *err)
+static dt_status write_index(dt_weights_exporter *e, const tensor *tensors, dt_error *err)
 {
     json_t *map = json_object(), *index;
     dt_status st;
 
     for (int i = 0; i < e->model->param_count; i++)
-        json_object_set_new(map, all[i].name, json_string(file_name(e, all[i].file)));
+        json_object_set_new(map, tensors[i].name, json_string(file_name(e, tensors[i].file)));
     index = json_pack("{s:{s:I}, s:o}", "metadata", "total_size", (json_int_t)e->result->bytes,
                       "weight_map", map);
     st = weights_export_put_json(e, DT_HUGGINGFACE_INDEX, index, err);
@@ -473,12 +476,13 @@ static dt_status write_index(dt_weights_exporter *e, const tensor *all, dt_error
 /* Write the files of tensors, and their index if there are several. */
 static dt_status weights_export_tensors(dt_weights_exporter *e, dt_error *err)
 {
-    tensor *all = dt_arena_alloc_array(&e->arena, (size_t)e->model->param_count, sizeof(*all));
+    tensor *tensors =
+        dt_arena_alloc_array(&e->arena, (size_t)e->model->param_count, sizeof(*tensors));
     float *values = NULL, *turned = NULL;
     int64_t largest = 0;
     dt_status st = DT_OK;
 
-    DT_TRY(lay_out(all, e, err));
+    DT_TRY(lay_out(tensors, e, err));
     for (int i = 0; i < e->model->param_count; i++)
         largest = e->model->params[i].elems > largest ? e->model->params[i].elems : largest;
     values = malloc((size_t)largest * sizeof(*values));
@@ -487,9 +491,9 @@ static dt_status weights_export_tensors(dt_weights_exporter *e, dt_error *err)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for a parameter of %lld elements",
                  (long long)largest);
     for (int64_t file = 0; file < e->result->files; file++)
-        DT_TRY(write_file(e, all, file, values, turned, err));
+        DT_TRY(write_file(e, tensors, file, values, turned, err));
     if (e->result->files > 1)
-        DT_TRY(write_index(e, all, err));
+        DT_TRY(write_index(e, tensors, err));
 out:
     free(values);
     free(turned);

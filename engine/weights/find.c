@@ -77,10 +77,10 @@ dt_status dt_weights_look(const dt_checkpoint_part **part, dt_safetensors_tensor
                           const char **key, const dt_weights *weights, const char *theirs,
                           dt_error *err)
 {
-    dt_weights *own = (dt_weights *)weights; /* its arena stores the name */
+    dt_weights *opened = (dt_weights *)weights; /* its arena stores the name */
     dt_status st = DT_OK;
 
-    *key = dt_weights_full_name(weights->family, theirs, &own->arena);
+    *key = dt_weights_full_name(weights->family, theirs, &opened->arena);
     if (*key == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for a name");
     DT_TRY(look_as(part, tensor, weights, *key, err));

@@ -323,8 +323,8 @@ out:
 dt_status dt_weights_read(float *out, dt_weights *weights, const dt_model *model, int param,
                           const dt_slice *slice, dt_error *err)
 {
-    const dt_param *own = &model->params[param];
-    dt_checkpoint_shape shape = dt_checkpoint_shape_of(own);
+    const dt_param *held = &model->params[param];
+    dt_checkpoint_shape shape = dt_checkpoint_shape_of(held);
     dt_slice stored = dt_checkpoint_shape_clip(&shape, slice);
     dt_weights_piece piece;
     const char *key;
@@ -334,8 +334,8 @@ dt_status dt_weights_read(float *out, dt_weights *weights, const dt_model *model
     if (stored.elems == 0)
         return DT_OK;
     if (weights->files->kind == DT_WEIGHTS_CHECKPOINT)
-        return read_checkpoint(out, weights, own, &stored, err);
-    DT_TRY(dt_weights_find_tensor(&piece, &key, weights, own, err));
+        return read_checkpoint(out, weights, held, &stored, err);
+    DT_TRY(dt_weights_find_tensor(&piece, &key, weights, held, err));
     DT_TRY(read_overlaps(out, &piece, &stored, key, err));
 out:
     return st;

@@ -67,7 +67,7 @@ typedef struct dt_weights_exporter {
     dt_arena arena;
     dt_recipe recipe; /* recipe of the checkpoint's run */
     const dt_published *family;
-    dt_tokenizer *tokenizer; /* of the checkpoint, with its file */
+    dt_tokenizer *tokenizer; /* tokenizer of the checkpoint, with its file */
     int64_t vocab;
     dt_model *model;  /* the model, only described */
     dt_strbuf final;  /* name of the folder */

@@ -25,7 +25,7 @@ typedef struct dt_gloo dt_gloo;
 
 typedef struct dt_gloo_options {
     struct dt_events *events; /* borrowed until dt_gloo_open returns */
-    const char *name;         /* of the communicator: the rendezvous is "comm/NAME" */
+    const char *name;         /* name of the communicator: the rendezvous is "comm/NAME" */
     const char *address;      /* address of the interface that the sockets bind to */
     int64_t rank, world_size; /* rank and size within the connected ranks */
     const int64_t *ranks;     /* the ranks of the run that it connects, in order */

@@ -85,19 +85,19 @@ dt_status dt_nccl_rendezvous(dt_comm *out, const dt_comm_setup *setup, dt_device
                                .rank = setup->group.rank,
                                .world_size = setup->group.size,
                                .timeout_seconds = setup->timeout_seconds};
-    dt_comm_setup own = *setup; /* the host's communicator has used the plain name */
+    dt_comm_setup nccl_setup = *setup; /* the host's communicator has used the plain name */
     dt_status st = DT_OK;
     char why[128], name[96];
 
     memset(out, 0, sizeof(*out));
     snprintf(name, sizeof(name), "%s/nccl", setup->name);
-    own.name = name;
-    own.topology = &topology;
+    nccl_setup.name = name;
+    nccl_setup.topology = &topology;
     if (cards == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory to compare the GPUs of %lld ranks",
                  (long long)setup->group.world_size);
     DT_TRY(write_card(&mine, options.link, device, setup->group.rank == 0, err));
-    DT_TRY(dt_topology_exchange(cards, &mine, sizeof(mine), &own, "cards", err));
+    DT_TRY(dt_topology_exchange(cards, &mine, sizeof(mine), &nccl_setup, "cards", err));
     find_hindrance(why, sizeof(why), cards, setup->group.world_size);
     if (why[0] != '\0') {
         if (setup->group.rank == 0)
@@ -105,8 +105,8 @@ dt_status dt_nccl_rendezvous(dt_comm *out, const dt_comm_setup *setup, dt_device
                         why);
         goto out;
     }
-    DT_TRY(dt_topology_find(&topology, &own, err));
-    dt_topology_peers(peers, &own);
+    DT_TRY(dt_topology_find(&topology, &nccl_setup, err));
+    dt_topology_peers(peers, &nccl_setup);
     options.peers = peers;
     options.peer_count = dt_topology_members(&topology);
     DT_TRY(dt_nccl_open(out, &options, cards[setup->group.first].id, host, err));

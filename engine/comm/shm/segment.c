@@ -43,22 +43,22 @@ static void relax(void)
 
 void dt_barrier_raise(dt_barrier *barrier, dt_barrier_counter which)
 {
-    dt_barrier_member *own = &barrier->members[barrier->index];
+    dt_barrier_member *member = &barrier->members[barrier->index];
 
     /* Sequentially consistent, like wait_for: either the waiter sees the new value, or we see that
      * it sleeps. */
-    atomic_fetch_add(&own->counter[which], 1);
-    if (atomic_load(&own->sleepers) != 0)
-        futex_wake_all(&own->counter[which]);
+    atomic_fetch_add(&member->counter[which], 1);
+    if (atomic_load(&member->sleepers) != 0)
+        futex_wake_all(&member->counter[which]);
 }
 
 void dt_barrier_leave(dt_barrier *barrier)
 {
-    dt_barrier_member *own = &barrier->members[barrier->index];
+    dt_barrier_member *member = &barrier->members[barrier->index];
 
-    atomic_store(&own->left, 1);
+    atomic_store(&member->left, 1);
     for (int i = 0; i < DT_BARRIER_COUNTERS; i++)
-        futex_wake_all(&own->counter[i]);
+        futex_wake_all(&member->counter[i]);
 }
 
 static bool reached(const dt_barrier_member *member, dt_barrier_counter which, uint32_t target)

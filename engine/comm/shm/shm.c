@@ -41,7 +41,7 @@ typedef struct work {
     const dt_sum *sum;
     const char *in;
     char *out;
-    size_t bytes; /* of the data; for reduce-scatter and all-gather, of a block of them */
+    size_t bytes; /* bytes of the data; for reduce-scatter and all-gather, of a block of them */
     size_t chunk_bytes;
     int64_t root;
     void (*give)(const struct work *, int parity, size_t start, size_t n);
