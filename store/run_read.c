@@ -85,7 +85,7 @@ out:
     return st;
 }
 
-static dt_status say_unknown(dt_store *store, const char *ref, dt_error *err)
+static dt_status refuse_unknown(dt_store *store, const char *ref, dt_error *err)
 {
     dt_status st = DT_OK;
     int64_t members = 0;
@@ -138,7 +138,7 @@ dt_status dt_store_run_find(dt_store *store, dt_run *out, const char *ref, dt_ar
     if (!found)
         DT_TRY(by_prefix(store, out, &found, ref, arena, err));
     if (!found)
-        DT_TRY(say_unknown(store, ref, err));
+        DT_TRY(refuse_unknown(store, ref, err));
 out:
     return st;
 }

@@ -287,7 +287,7 @@ static void derive_pairs(dt_reading *reading)
 }
 
 /* If several fields are missing at one mark, only the first is reported. */
-static bool is_told(const dt_reading *reading, const dt_field *field)
+static bool is_reported(const dt_reading *reading, const dt_field *field)
 {
     size_t row = (size_t)(field - dt_fields);
 
@@ -393,7 +393,7 @@ static dt_status check_missing(dt_reading *reading)
     for (size_t i = 0; i < dt_fields_count; i++) {
         if (dt_fields[i].fallback != NULL || reading->field[i].source != NULL)
             continue;
-        if (!is_told(reading, &dt_fields[i]))
+        if (!is_reported(reading, &dt_fields[i]))
             DT_TRY(dt_reading_report(reading, refuse_missing(reading, &dt_fields[i]), "missing"));
         reading->troubled[i] = true;
     }

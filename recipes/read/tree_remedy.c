@@ -107,7 +107,7 @@ static int shown(size_t length)
 /* --- indentation --- */
 
 /* Refuses the indentation of the line: "this line is indented by 3 spaces, line 4 above it by 2". */
-static void say_indent(const place *p)
+static void suggest_indent(const place *p)
 {
     dt_strbuf_add_fmt(&p->out->message,
                       "wrong indentation: this line begins with %zu space%s, and line %zu above it "
@@ -154,7 +154,7 @@ static size_t start_of_word(const place *p, size_t before)
 }
 
 /* "${env:X}" and "gpu[01-10]" inside braces: the bracket of the word looks like one of the recipe's. */
-static bool say_bracket_in_word(const place *p)
+static bool suggest_bracket_in_word(const place *p)
 {
     char bracket = char_at(p, p->at);
     size_t from = start_of_word(p, p->at), end = end_of_word(p, from);
@@ -173,7 +173,7 @@ static bool say_bracket_in_word(const place *p)
 }
 
 /* "{train: a: b}", and "{steps: 10 kind: cosine}" without its comma. */
-static bool say_colon_in_braces(const place *p)
+static bool suggest_colon_in_braces(const place *p)
 {
     size_t colon = find_colon(&p->here, p->at), from, word;
 
@@ -193,11 +193,11 @@ static bool say_colon_in_braces(const place *p)
     return true;
 }
 
-static bool say_flow(const place *p)
+static bool suggest_flow(const place *p)
 {
     char c = char_at(p, p->at);
 
-    if (say_bracket_in_word(p) || say_colon_in_braces(p))
+    if (suggest_bracket_in_word(p) || suggest_colon_in_braces(p))
         return true;
     if (c == ']' || c == '}') {
         dt_strbuf_add_fmt(&p->out->message, "a '%c' is missing before this '%c'",
@@ -212,7 +212,7 @@ static bool say_flow(const place *p)
 /* --- colons --- */
 
 /* "optimizer: lr: 1e-3" has two keys in a line; "name: a: b" a value with a colon. */
-static bool say_two_colons(const place *p)
+static bool suggest_two_colons(const place *p)
 {
     size_t colon = find_colon(&p->here, p->at), from;
     char path[PATH_SIZE];
@@ -238,7 +238,7 @@ static bool say_two_colons(const place *p)
 }
 
 /* "seed:1" in the line above, which therefore has no key. */
-static bool say_missing_blank_above(const place *p)
+static bool suggest_missing_blank_above(const place *p)
 {
     dt_strbuf *message = &p->out->message;
 
@@ -270,7 +270,7 @@ bool dt_yaml_missing_blank(dt_strbuf *out, const char *text, size_t length)
 /* --- the rest --- */
 
 /* Text after a closing quote or bracket, as in 'name: "a" b'. */
-static bool say_after_end(const place *p)
+static bool suggest_after_end(const place *p)
 {
     size_t before = p->at;
 
@@ -285,7 +285,7 @@ static bool say_after_end(const place *p)
     return true;
 }
 
-static bool say_character(const place *p)
+static bool suggest_character(const place *p)
 {
     char c = char_at(p, p->at);
 
@@ -308,25 +308,25 @@ static bool say(const place *p)
 
     if (contains(context, "flow mapping") || contains(context, "flow sequence") ||
         contains(context, "flow node"))
-        return say_flow(p);
+        return suggest_flow(p);
     if (contains(problem, "mapping values are not allowed")) {
-        if (say_two_colons(p) || say_missing_blank_above(p))
+        if (suggest_two_colons(p) || suggest_missing_blank_above(p))
             return true;
         if (p->above.text == NULL || p->above.indent == p->here.indent)
             return false;
-        say_indent(p);
+        suggest_indent(p);
         return true;
     }
     if (contains(problem, "did not find expected key") ||
         contains(problem, "did not find expected '-' indicator") ||
         contains(problem, "did not find expected <document start>")) {
         if (!is_at_start(p))
-            return say_after_end(p);
-        say_indent(p);
+            return suggest_after_end(p);
+        suggest_indent(p);
         return true;
     }
     if (contains(problem, "cannot start any token"))
-        return say_character(p);
+        return suggest_character(p);
     if (contains(problem, "unknown escape character")) {
         dt_strbuf_add_str(&p->out->message,
                           "this backslash means nothing in double quotes: use single "

@@ -143,7 +143,8 @@ out:
     return st;
 }
 
-static dt_status say_done(const dt_export_job *job, const dt_export_format *format, dt_error *err)
+static dt_status report_done(const dt_export_job *job, const dt_export_format *format,
+                             dt_error *err)
 {
     json_t *object, *ids;
 
@@ -180,7 +181,7 @@ static dt_status export_runs(dt_call *call, dt_error *err)
     job.which = asked.which;
     DT_TRY(check_metric(&job, err));
     DT_TRY(asked.format->write(&job, err));
-    DT_TRY(say_done(&job, asked.format, err));
+    DT_TRY(report_done(&job, asked.format, err));
 out:
     dt_store_close(job.store);
     return st;

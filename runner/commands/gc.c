@@ -80,7 +80,7 @@ static void add_up(sum *sums, sum *all, const dt_gc *gc, bool removed)
     }
 }
 
-static void say_wanted(const dt_gc *gc, const sum *sums)
+static void print_wanted(const dt_gc *gc, const sum *sums)
 {
     int64_t shown[DT_GC_KINDS] = {0};
     char size[DT_FORMAT_SIZE];
@@ -133,8 +133,8 @@ static json_t *items_to_json(const dt_gc *gc)
     return array;
 }
 
-static dt_status say_done(const dt_gc *gc, json_t *kept, bool dry, const sum *wanted,
-                          const dt_call *call, dt_error *err)
+static dt_status report_done(const dt_gc *gc, json_t *kept, bool dry, const sum *wanted,
+                             const dt_call *call, dt_error *err)
 {
     char size[DT_FORMAT_SIZE];
     sum sums[DT_GC_KINDS], all;
@@ -154,7 +154,7 @@ static dt_status say_done(const dt_gc *gc, json_t *kept, bool dry, const sum *wa
     return dt_report_json(object, err);
 }
 
-static void say_problem(const char *message)
+static void print_problem(const char *message)
 {
     dt_report_say("dtrun gc: %s", message);
 }
@@ -198,7 +198,7 @@ out:
     return st;
 }
 
-static void say_kept(const json_t *kept)
+static void print_kept(const json_t *kept)
 {
     const json_t *one;
     size_t i;
@@ -225,18 +225,18 @@ static dt_status collect(dt_call *call, dt_error *err)
     DT_TRY(find_kept(&kept, &gc, err));
     add_up(sums, &wanted, &gc, false);
     if (!call->json) {
-        say_kept(kept);
-        say_wanted(&gc, sums);
+        print_kept(kept);
+        print_wanted(&gc, sums);
     }
     if (wanted.count == 0)
         dt_report_note(call, "nothing to remove");
     if (!dry && wanted.count > 0) {
         DT_TRY(ask(&wanted, call, err));
-        DT_TRY(dt_gc_remove(&gc, say_problem, err));
+        DT_TRY(dt_gc_remove(&gc, print_problem, err));
         if (gc.problems > 0)
             call->exit_code = DT_EXIT_SYSTEM;
     }
-    DT_TRY(say_done(&gc, kept, dry || wanted.count == 0, &wanted, call, err));
+    DT_TRY(report_done(&gc, kept, dry || wanted.count == 0, &wanted, call, err));
 out:
     json_decref(kept);
     json_decref(gc.contents);

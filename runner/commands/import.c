@@ -26,7 +26,7 @@ static dt_status find_format(const dt_import_format **out, const char *name, dt_
 enum { SHOWN_MOST = 10 };
 
 /* Names what was left out. */
-static void say_left_out(const dt_imported *imported, const dt_call *call)
+static void report_left_out(const dt_imported *imported, const dt_call *call)
 {
     const dt_import_names *names = &imported->left_out;
     dt_strbuf text;
@@ -52,8 +52,8 @@ static json_t *names_to_json(const dt_import_names *names)
     return array;
 }
 
-static dt_status say_imported(const char *const *ids, const dt_imported *imported,
-                              const dt_call *call, dt_error *err)
+static dt_status report_imported(const char *const *ids, const dt_imported *imported,
+                                 const dt_call *call, dt_error *err)
 {
     int64_t replaced = imported->count - imported->stored;
     json_t *object = dt_report_object(), *runs = json_array(), *empty = json_array();
@@ -77,7 +77,7 @@ static dt_status say_imported(const char *const *ids, const dt_imported *importe
     for (size_t i = 0; i < json_array_size(empty); i++)
         dt_report_note(call, "run '%s' has no points and was left out",
                        json_string_value(json_array_get(empty, i)));
-    say_left_out(imported, call);
+    report_left_out(imported, call);
     json_object_set(object, "runs", runs);
     json_object_set_new(object, "points", json_integer(imported->stored));
     json_object_set_new(object, "replaced", json_integer(replaced));
@@ -146,7 +146,7 @@ static dt_status import_runs(dt_call *call, dt_error *err)
     DT_TRY(dt_store_open(&store, NULL, err));
     DT_TRY(dt_import_write(&ids, store, &imported, &source,
                            dt_arguments_get(call->args, "name")->text, &labels, err));
-    DT_TRY(say_imported(ids, &imported, call, err));
+    DT_TRY(report_imported(ids, &imported, call, err));
 out:
     dt_imported_release(&imported);
     dt_store_close(store);

@@ -254,7 +254,7 @@ static dt_status open_source(source *out, dt_store *store, const dt_run *run, co
                             err);
 }
 
-static void say_dropped(const dt_log_tail *tail, const dt_call *call)
+static void report_dropped(const dt_log_tail *tail, const dt_call *call)
 {
     for (int64_t i = 0; i < tail->count; i++)
         if (tail->readers[i].dropped > 0)
@@ -284,7 +284,7 @@ static dt_status logs(dt_call *call, dt_error *err)
     DT_TRY(read_lines(&from, &lines, &count, DT_LOG_LAST, most, store, &run, call->arena, err));
     DT_TRY(log_boundaries_read(&between, store, run.id, call->arena, err));
     if (most == 0)
-        say_dropped(&from.tail, call);
+        report_dropped(&from.tail, call);
     DT_TRY(call->json ? log_print_json(lines, count, &between, &run, err)
                       : print(lines, count, &from, &between, &term, call->arena, err));
     if (following)

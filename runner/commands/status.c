@@ -188,7 +188,7 @@ out:
 }
 
 /* Reports why the supervisor cannot work. With --json the object has it. */
-static void say_trouble(const dt_run *run, const dt_call *call)
+static void report_trouble(const dt_run *run, const dt_call *call)
 {
     dt_strbuf text;
 
@@ -219,7 +219,7 @@ static dt_status status(dt_call *call, dt_error *err)
         goto out;
     }
     DT_TRY(dt_runs_open(&store, &run, ref, call, err));
-    say_trouble(&run, call);
+    report_trouble(&run, call);
     if (dt_arguments_flag(call->args, "watch") && !dt_run_state_is_terminal(run.state)) {
         DT_TRY(dt_follow_to_end(store, run.id, call->json ? DT_FOLLOW_QUIET : DT_FOLLOW_AUTO,
                                 DT_FOLLOW_FROM_NOW, call, err));

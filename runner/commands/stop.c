@@ -137,8 +137,8 @@ out:
     return st;
 }
 
-static dt_status say_end(dt_store *store, const dt_run *run, bool already, const dt_call *call,
-                         dt_error *err)
+static dt_status report_end(dt_store *store, const dt_run *run, bool already, const dt_call *call,
+                            dt_error *err)
 {
     dt_status st = DT_OK;
     const char *path;
@@ -248,7 +248,7 @@ static dt_status stop(dt_call *call, dt_error *err)
                                                         : DT_EXIT_GOOD;
     }
     if (!left || call->json)
-        DT_TRY(say_end(store, &run, already, call, err));
+        DT_TRY(report_end(store, &run, already, call, err));
 out:
     dt_store_close(store);
     return st;

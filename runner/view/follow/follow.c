@@ -348,7 +348,7 @@ out:
 }
 
 /* Prints to stderr how to follow the run again. */
-static void follow_say_left(const dt_run *run)
+static void follow_report_left(const dt_run *run)
 {
     const char *dtrun = program_invocation_name;
 
@@ -375,7 +375,7 @@ dt_status dt_follow_to_end(dt_store *store, const char *run, dt_follow_view view
 
     DT_TRY(dt_follow(&last, &left, store, run, view, from, call, err));
     if (left)
-        follow_say_left(&last);
+        follow_report_left(&last);
     if (call->json)
         DT_TRY(dt_summary_json(store, &last, call->arena, err));
     else if (!left)
@@ -487,7 +487,7 @@ dt_status dt_task_follow(dt_strbuf *text, json_t **object, dt_store *store, cons
     DT_TRY(dt_follow(&last, &left, store, run, call->json ? DT_FOLLOW_QUIET : view,
                      DT_FOLLOW_FROM_START, call, err));
     if (left) {
-        follow_say_left(&last);
+        follow_report_left(&last);
         call->exit_code = DT_EXIT_INTERRUPTED;
         goto out;
     }
