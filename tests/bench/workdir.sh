@@ -8,6 +8,8 @@
 # The host is a network namespace with a real sshd (tests/net/net.sh): the limit is ssh on this machine's processors.
 . "$(dirname "$0")/../net/lib.sh"
 files=${1:-10000} megabytes=${2:-200}
+# Room for the bundle, the contents in the cache and the folder, twice: a smaller disk keeps no contents for the next run.
+export NET_HOME_SIZE=${NET_HOME_SIZE:-$((4 * megabytes + 700))m}
 hosts 1 apart
 mkdir -p "$net/launch/empty"
 python3 - "$net/launch/full" "$files" "$megabytes" <<'PY'

@@ -287,19 +287,24 @@ dt_status dt_sent_tree_place(const char *path, const char *unfinished, const dt_
 {
     dt_status st = DT_OK;
 
-    DT_TRY(clear(path, entry->kind == DT_TREE_FOLDER, err));
     if (entry->kind == DT_TREE_FOLDER) {
-        if (mkdir(path, (mode_t)entry->mode | 0700) != 0 && errno != EEXIST)
+        mode_t mode = (mode_t)entry->mode | 0700;
+
+        if (mkdir(path, mode) == 0)
+            return DT_OK;
+        DT_TRY(clear(path, true, err));
+        if (mkdir(path, mode) != 0 && errno != EEXIST)
             DT_THROW(err, DT_ERR_IO, "cannot make the folder '%s': %s", path, strerror(errno));
         return DT_OK;
     }
-    if (unlink(unfinished) != 0 && errno != ENOENT)
-        DT_THROW(err, DT_ERR_IO, "cannot remove '%s': %s", unfinished, strerror(errno));
     if (entry->kind == DT_TREE_LINK && symlink(entry->target, unfinished) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot make the link '%s': %s", path, strerror(errno));
     if (entry->kind == DT_TREE_FILE)
         DT_TRY((move ? dt_contents_move : dt_contents_copy)(unfinished, cache, entry->digest,
                                                             entry->mode, entry->time_ns, err));
+    if (rename(unfinished, path) == 0)
+        return DT_OK;
+    DT_TRY(clear(path, false, err));
     if (rename(unfinished, path) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot place '%s': %s", path, strerror(errno));
 out:

@@ -179,11 +179,11 @@ static dt_status add_made(const overlaying *overlay, const dt_tree_entry *made, 
     dt_strbuf_add_fmt(&here, "%s/%s", overlay->tree->folder, made->path);
     dt_strbuf_add_fmt(&there, "%s/%s", overlay->from, made->path);
     dt_strbuf_add_fmt(&unfinished, "%s" DT_SENT_TREE_PLACING, overlay->tree->folder);
+    unlink(unfinished.data);
     if (made->kind != DT_TREE_FILE) {
         DT_TRY(dt_sent_tree_place(here.data, unfinished.data, made, "", false, err));
         goto out;
     }
-    unlink(unfinished.data);
     DT_TRY(dt_contents_copy_file(unfinished.data, there.data, made->mode, made->time_ns, err));
     if (rename(unfinished.data, here.data) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot place '%s': %s", here.data, strerror(errno));

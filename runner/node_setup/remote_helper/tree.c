@@ -275,6 +275,8 @@ static dt_status place_all(building *job, dt_error *err)
     dt_strbuf path;
 
     dt_strbuf_init(&path);
+    if (unlink(unfinished) != 0 && errno != ENOENT) /* an interrupted build left it */
+        DT_THROW(err, DT_ERR_IO, "cannot remove '%s': %s", unfinished, strerror(errno));
     for (int64_t i = 0; i < job->tree.count; i++) {
         const dt_tree_entry *entry = &job->tree.entries[i];
 

@@ -177,6 +177,7 @@ out:
 
 #define PIECE_BYTES ((size_t)262144)
 #define HOLE_BYTES  ((ptrdiff_t)4096)
+#define SMALL_BYTES 65536
 #define NOTE_MS     ((int64_t)3600 * 1000) /* uses within an hour are noted once */
 
 void dt_contents_path(dt_strbuf *out, const char *cache, const char *digest)
@@ -185,37 +186,43 @@ void dt_contents_path(dt_strbuf *out, const char *cache, const char *digest)
     dt_strbuf_add_fmt(out, "%s/" DT_CONTENTS_FOLDER "/%s", cache, digest);
 }
 
-static bool is_sound(int fd, const char *wanted)
+/* Returns true if the file's first `bytes` bytes have this digest. */
+static bool is_sound(int fd, const char *wanted, int64_t bytes)
 {
     char *piece = dt_malloc(PIECE_BYTES), hex[DT_DIGEST_SIZE] = "";
     dt_digest *digest = NULL;
-    ssize_t got = -1;
+    ssize_t got;
 
     if (dt_digest_new(&digest, NULL) == DT_OK) {
-        while ((got = read(fd, piece, PIECE_BYTES)) > 0)
+        while (bytes > 0 && (got = read(fd, piece, PIECE_BYTES)) > 0) {
             dt_digest_add(digest, piece, (size_t)got);
+            bytes -= got;
+        }
         dt_digest_get(hex, digest);
     }
     dt_digest_free(digest);
     free(piece);
-    return got == 0 && strcmp(hex, wanted) == 0;
+    return bytes == 0 && strcmp(hex, wanted) == 0;
 }
 
 bool dt_contents_have(const char *cache, const char *digest, int64_t bytes, bool read)
 {
     struct stat info;
+    bool exists, has;
     dt_strbuf path;
-    bool has;
-    int fd;
+    int fd = -1;
 
     dt_strbuf_init(&path);
     dt_contents_path(&path, cache, digest);
-    fd = open(path.data, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    has = fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size == bytes &&
-          (!read || is_sound(fd, digest));
+    exists = lstat(path.data, &info) == 0;
+    has = exists && S_ISREG(info.st_mode) && info.st_size == bytes;
+    if (has && read) {
+        fd = open(path.data, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        has = fd >= 0 && is_sound(fd, digest, bytes);
+    }
     if (has && dt_clock_wall_ms() - (int64_t)info.st_mtime * 1000 > NOTE_MS)
-        (void)futimens(fd, NULL);
-    if (fd >= 0 && !has)
+        (void)utimensat(AT_FDCWD, path.data, NULL, AT_SYMLINK_NOFOLLOW);
+    if (exists && !has)
         unlink(path.data);
     if (fd >= 0)
         close(fd);
@@ -228,7 +235,7 @@ bool dt_contents_is_at(const char *path, const char *digest, int64_t bytes)
     int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     struct stat info;
     bool is = fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size == bytes &&
-              is_sound(fd, digest);
+              is_sound(fd, digest, bytes);
 
     if (fd >= 0)
         close(fd);
@@ -330,13 +337,37 @@ out:
     return st;
 }
 
+/* Copies a file without holes. For a small one, copy_file_range takes longer than a read and a write. */
+static dt_status copy_small(int to, int from, dt_error *err)
+{
+    char piece[SMALL_BYTES];
+    dt_status st = DT_OK;
+    ssize_t got;
+
+    while ((got = read(from, piece, sizeof(piece))) != 0) {
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            DT_THROW(err, DT_ERR_IO, "cannot read: %s", strerror(errno));
+        DT_TRY(dt_file_write_all(to, piece, (size_t)got, err));
+        if (got < (ssize_t)sizeof(piece))
+            break; /* the end of a regular file */
+    }
+out:
+    return st;
+}
+
 /* Copies what is between the holes. */
 static dt_status copy_bytes(int to, int from, dt_error *err)
 {
     dt_status st = DT_OK;
     struct stat info;
 
-    if (fstat(from, &info) != 0 || ftruncate(to, info.st_size) != 0)
+    if (fstat(from, &info) != 0)
+        DT_THROW(err, DT_ERR_IO, "%s", strerror(errno));
+    if (info.st_size <= SMALL_BYTES && (int64_t)info.st_blocks * 512 >= info.st_size)
+        return copy_small(to, from, err);
+    if (ftruncate(to, info.st_size) != 0)
         DT_THROW(err, DT_ERR_IO, "%s", strerror(errno));
     for (off_t at = 0, end; at < info.st_size; at = end) {
         off_t data = lseek(from, at, SEEK_DATA);

@@ -124,10 +124,13 @@ out:
  * system that compresses. */
 static int64_t disk_bytes(int fd, const struct stat *info, int64_t bytes)
 {
-    off_t hole = lseek(fd, 0, SEEK_HOLE);
     int64_t blocks = (int64_t)info->st_blocks * 512;
+    off_t hole;
 
-    return hole >= 0 && hole < info->st_size && blocks < bytes ? blocks : bytes;
+    if (blocks >= bytes)
+        return bytes;
+    hole = lseek(fd, 0, SEEK_HOLE);
+    return hole >= 0 && hole < info->st_size ? blocks : bytes;
 }
 
 /* *vanished: the file is not there any more. */
