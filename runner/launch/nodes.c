@@ -14,7 +14,7 @@
 #include "runner/cli/report.h"
 #include "runner/node_setup/node_setup.h"
 #include "runner/node_setup/workdir/workdir.h"
-#include "runner/slurm/slurm.h"
+#include "runner/transport/slurm/slurm.h"
 
 void dt_nodes_option(const char **out, const char *text, dt_arena *arena)
 {

@@ -177,7 +177,7 @@ dt_status dt_node_wipe(const dt_node_layout *layout, dt_error *err);
 /* slurm_nodes: manages the Slurm job of a run with nodes such as "slurm:4".
  *
  * Threads    place: as dt_node_prepare, for all nodes of a run at the same time
- * Errors     those of runner/slurm/slurm.h; an ended job is DT_ERR_UNSUPPORTED with the reason of its end
+ * Errors     those of runner/transport/slurm/slurm.h; an ended job is DT_ERR_UNSUPPORTED with the reason of its end
  */
 
 /* Resolves a name like "slurm:4#2" to its machine, "slurm:12/gpu-b". Submits the job if there is none, and waits until it

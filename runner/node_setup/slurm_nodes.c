@@ -19,7 +19,7 @@
 #include "base/process.h"
 #include "runner/node_setup/node_setup.h"
 #include "runner/node_setup/node_setup_int.h"
-#include "runner/slurm/slurm.h"
+#include "runner/transport/slurm/slurm.h"
 #include "runner/transport/transport.h"
 
 #define JOB_FILE      "slurm.json"

@@ -2,7 +2,7 @@
  * not respond (contact.c); quotes a command for any login shell.
  *
  * remote.h runs one command on a node as a descriptor. Adding a transport: a file with one struct, as ssh.c and
- * slurm.c, and a line in the table of transport.c.
+ * slurm/transport.c, and a line in the table of transport.c.
  * Ownership  everything returned lives in the caller's arena
  * Threads    any
  */

@@ -60,12 +60,11 @@ inside engine task channel generate tokens
 inside engine generate checkpoint data device model search tokens train
 inside runner term
 inside runner channel
-inside runner slurm
 inside runner predict
 inside runner corpus node_setup term
 inside runner fetch
-inside runner transport slurm
-inside runner node_setup slurm transport
+inside runner transport
+inside runner node_setup transport
 inside runner supervisor channel node_setup transport
 inside runner agent channel node_setup/remote_helper
 inside runner cli term
@@ -74,7 +73,7 @@ inside runner export cli fetch launch supervisor term view
 inside runner gc node_setup/remote_helper node_setup/workdir supervisor sweep
 inside runner import cli export fetch launch supervisor term
 inside runner convert cli term
-inside runner launch cli corpus fetch node_setup predict slurm supervisor term transport
+inside runner launch cli corpus fetch node_setup predict supervisor term transport
 inside runner stop channel cli node_setup supervisor transport
 inside runner init cli corpus launch term
 inside runner smoke cli launch node_setup/workdir supervisor term

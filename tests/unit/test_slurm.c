@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "runner/slurm/slurm.h"
+#include "runner/transport/slurm/slurm.h"
 
 static void test_counts_are_as_many_as_nodes(void **state)
 {

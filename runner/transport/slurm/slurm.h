@@ -5,8 +5,8 @@
  * Errors   DT_ERR_UNSUPPORTED: a program is missing, or Slurm refuses; DT_ERR_IO: a program failed, with the last line
  *          of its stderr; DT_ERR_TIMEOUT
  */
-#ifndef DT_RUNNER_SLURM_SLURM_H
-#define DT_RUNNER_SLURM_SLURM_H
+#ifndef DT_RUNNER_TRANSPORT_SLURM_SLURM_H
+#define DT_RUNNER_TRANSPORT_SLURM_SLURM_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,7 +27,7 @@ bool dt_slurm_name_is_host(const char *name, int64_t *job, const char **host);
 bool dt_slurm_name_is_place(const char *name, int64_t *count, int64_t *index);
 
 /* --- job: submits, inspects and ends a job. A job of dtrun only holds its nodes: its script does nothing.
- * Agents are started by srun (runner/transport/slurm.c), so that supervisor, store and commands stay on the
+ * Agents are started by srun (transport.c), so that supervisor, store and commands stay on the
  * launch machine, whose files the nodes need not see. */
 
 typedef enum dt_slurm_phase {

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "runner/slurm/slurm.h"
+#include "runner/transport/slurm/slurm.h"
 #include "runner/transport/transport.h"
 
 /* Variables that salloc, sbatch or an outer srun set, and that srun would read as options. */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runner/slurm/slurm.h"
+#include "runner/transport/slurm/slurm.h"
 
 /* Splits "slurm:" NUMBER `mark` REST; false if the name has another form. */
 static bool split(const char *name, char mark, int64_t *number, const char **rest)

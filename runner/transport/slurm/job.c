@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "base/strbuf.h"
-#include "runner/slurm/slurm.h"
+#include "runner/transport/slurm/slurm.h"
 
 /* --- one of Slurm's programs. DT_ERR_UNSUPPORTED: it is missing; DT_ERR_IO: it failed, with the last line
  * of its stderr; DT_ERR_TIMEOUT. */
