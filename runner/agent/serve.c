@@ -205,7 +205,7 @@ static dt_status serve(const char *folder, bool end_only, bool asked, dt_error *
     agent.ending_reason = "";
     agent.ranks_changed = dt_agent_ending_reap;
     /* An agent with neither ranks nor a supervisor exits: `connect --start` starts the next one on the
-     * journal. An agent that `connect` did not start (node_setup/slurm_nodes.c) stays, because what a
+     * journal. An agent that `connect` did not start (transport/slurm/lifecycle.c) stays, because what a
      * connection starts there would end with the connection. */
     agent.quiet_max_seconds =
         ready >= 0 ? dt_times()->agent_quiet_seconds : dt_times()->agent_held_seconds;

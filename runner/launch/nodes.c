@@ -260,7 +260,7 @@ static bool slurm_is_promised(const dt_plan *plan)
 static dt_status slurm_try(const dt_plan *plan, dt_arena *arena, dt_error *err)
 {
     json_t *json = dt_plan_to_json(plan);
-    dt_status st = dt_nodes_slurm_try(json, plan->node_count, arena, err);
+    dt_status st = dt_nodes_try_place(json, plan->node_names[0], plan->node_count, arena, err);
 
     json_decref(json);
     return st;

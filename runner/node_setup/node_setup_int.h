@@ -81,10 +81,13 @@ dt_status dt_nodes_size(int64_t *bytes, const char *node, const char *agent, con
  * checkpoint if other nodes do not share the folder. */
 void dt_nodes_parts(dt_strbuf *out, const dt_node_layout *layout);
 
-/* slurm_nodes.c: starts the agent on transports that end a connection's processes with the connection; does nothing on
- * others. */
-dt_status dt_nodes_keepalive_agent(const dt_node_layout *layout, const dt_prepare_request *request,
-                                   dt_arena *arena, dt_error *err);
+/* place.c: turns the request's node, which may stand for one that is yet to be lent ("slurm:4#2"), into a machine
+ * ("slurm:12/gpu-b"). */
+dt_status dt_nodes_place(const char **node, const dt_prepare_request *request, dt_arena *arena,
+                         dt_error *err);
+/* place.c: starts the agent, if its transport does that. */
+dt_status dt_nodes_start_agent(const dt_node_layout *layout, const dt_prepare_request *request,
+                               dt_arena *arena, dt_error *err);
 
 /* transfer/upload.c: sends bytes to the command `to` as one zstd stream. The caller frees it with dt_packer_free. */
 typedef struct dt_packer dt_packer;

@@ -281,7 +281,7 @@ static dt_status prepare_there(dt_node_layout *out, const dt_prepare_request *re
     DT_TRY(dt_stage_saved(out, request, arena, err));
     DT_TRY(dt_json_get_string(&cache, facts, "cache", request->node, err));
     DT_TRY(dt_stage_setup(out, cache, request, arena, err));
-    DT_TRY(dt_nodes_keepalive_agent(out, request, arena, err));
+    DT_TRY(dt_nodes_start_agent(out, request, arena, err));
 out:
     if (st != DT_OK) {
         json_decref(out->paths);
@@ -297,7 +297,7 @@ dt_status dt_node_prepare(dt_node_layout *out, const dt_prepare_request *request
                           dt_error *err)
 {
     dt_prepare_request named = *request;
-    dt_status st = dt_nodes_slurm_place(&named.node, request, arena, err);
+    dt_status st = dt_nodes_place(&named.node, request, arena, err);
 
     *out = (dt_node_layout){0};
     if (st != DT_OK)

@@ -80,3 +80,10 @@ dt_status dt_transport_find(const dt_transport **out, const char *node, dt_error
     return DT_FAIL(err, DT_ERR_UNSUPPORTED,
                    "node '%s': invalid name (expected letters, digits and '._-@:%%/[]+')", node);
 }
+
+void dt_transports_remove(const char *run_folder, bool good)
+{
+    for (size_t i = 0; i < sizeof(transports) / sizeof(transports[0]); i++)
+        if (transports[i]->remove != NULL)
+            transports[i]->remove(run_folder, good);
+}

@@ -1,15 +1,17 @@
 /* transport: returns the argv that runs a command on a node, with stdin and stdout connected; probes a node that does
  * not respond (contact.c); quotes a command for any login shell.
  *
- * remote.h runs one command on a node as a descriptor. Adding a transport: a file with one struct, as ssh.c and
- * slurm/transport.c, and a line in the table of transport.c.
+ * remote.h runs one command on a node as a descriptor. Adding a transport: a file with one struct, as ssh.c, or a folder
+ * as slurm/, and a line in the table of transport.c.
  * Ownership  everything returned lives in the caller's arena
  * Threads    any
  */
 #ifndef DT_RUNNER_TRANSPORT_TRANSPORT_H
 #define DT_RUNNER_TRANSPORT_TRANSPORT_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/error.h"
 #include "base/memory.h"
@@ -60,6 +62,31 @@ void dt_quote_script(dt_strbuf *out, const char *script);
 #define DT_TRANSPORT_END        "\036dtrun-ends-here-"
 #define DT_TRANSPORT_END_DIGITS 16
 
+/* What a run needs of a transport that lends it nodes, for each node. */
+typedef struct dt_place_wish {
+    const char *name; /* of the run's recipe */
+    int64_t nodes, tasks_per_node, cpus_per_task, gpus_per_node;
+    const char *const
+        *options; /* [option_count] the recipe's, for this transport; dtrun's own take precedence */
+    int64_t option_count;
+} dt_place_wish;
+
+typedef struct dt_place_request {
+    const char *node, *run;
+    const char *run_folder; /* runs/ID, where the transport may keep what it was lent */
+    const dt_place_wish *wish;
+    const atomic_bool *cancelled; /* set from another thread to make the call fail soon */
+    void (*progress)(void *context, const char *text); /* from the calling thread; may be NULL */
+    void *context;
+} dt_place_request;
+
+typedef struct dt_start_request {
+    const char *node;
+    const char *agent, *folder; /* on the node: dtrun-agent, and its DIR */
+    const char *here;           /* a folder on this machine, for a log */
+    const atomic_bool *cancelled;
+} dt_start_request;
+
 typedef struct dt_transport {
     const char *kind;
     bool (*reaches)(const char *node); /* MUST: whether this transport is for that node */
@@ -94,7 +121,18 @@ typedef struct dt_transport {
     /* MAY: as `command`, over a separate connection that ends with the command. NULL: `command` always does so. */
     dt_status (*command_apart)(const char ***argv, const char *node, const char *const *words,
                                dt_arena *arena, dt_error *err);
-    bool ends_children; /* processes that a command leaves running are ended with it */
+    /* MAY: tests whether nodes would be lent; asks for none. NULL: they are not lent. */
+    dt_status (*try_place)(const dt_place_wish *wish, dt_error *err);
+    /* MAY: makes a machine of a name that stands for one to be lent, and waits until it can be used; another name stays.
+     * Called for all nodes of a run at the same time, before anything else runs there. NULL: every name is a machine. */
+    dt_status (*place)(const char **node, const dt_place_request *request, dt_arena *arena,
+                       dt_error *err);
+    /* MAY: starts the agent so that it outlives the connection, and waits until it answers. NULL: what a command leaves
+     * running outlives it, so `dtrun-agent connect` starts the agent. */
+    dt_status (*start)(const dt_start_request *request, dt_arena *arena, dt_error *err);
+    /* MAY: at the end of the run in this folder, gives back what `place` was lent for it, if anything. good: the run
+     * finished. Failures are logged. */
+    void (*remove)(const char *run_folder, bool good);
     /* Something in the process group of the transport's program ends the command on the node if that program is killed:
      * only the program is killed. */
     bool spares_group;
@@ -107,5 +145,8 @@ extern const dt_transport dt_transport_local, dt_transport_slurm, dt_transport_s
 
 /* Finds the transport of a node. DT_ERR_UNSUPPORTED, naming the node, if there is none. */
 dt_status dt_transport_find(const dt_transport **out, const char *node, dt_error *err);
+
+/* Calls `remove` of every transport. */
+void dt_transports_remove(const char *run_folder, bool good);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "engine/checkpoint/checkpoint.h"
 #include "runner/node_setup/node_setup.h"
+#include "runner/transport/transport.h"
 #include "tests/sim/sim.h"
 
 static sim_machine *machine_of(const char *name)
@@ -175,7 +176,7 @@ dt_status dt_node_forget(dt_strbuf *kept, dt_strbuf *files, const dt_node_layout
     return DT_OK;
 }
 
-void dt_nodes_slurm_end(const char *folder, bool good) {}
+void dt_transports_remove(const char *run_folder, bool good) {}
 
 /* --- checkpoints: DIRECTORY/step-N/complete holds "ATTEMPT STEP TOTAL" */
 

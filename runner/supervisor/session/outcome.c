@@ -16,6 +16,7 @@
 #include "runner/supervisor/rebuild/rebuild.h"
 #include "runner/supervisor/session/session_int.h"
 #include "runner/times.h"
+#include "runner/transport/transport.h"
 #include "store/activity.h"
 
 /* --- how the attempt ended, and what follows */
@@ -245,7 +246,7 @@ static dt_status restart_or_end(bool *again, dt_session *session, dt_error *err)
             reason = dt_arena_printf(&session->arena, "%s; %s", reason, why_not);
         finish_task(session, &state, &code, &reason);
         add_collection(session, &state, &code, &reason);
-        dt_nodes_slurm_end(session->folder, state == DT_RUN_FINISHED);
+        dt_transports_remove(session->folder, state == DT_RUN_FINISHED);
         DT_TRY(end_attempt(session, state, code, reason, err));
         dt_log_info("%s%s%s", dt_run_state_name(state), reason[0] != '\0' ? ": " : "", reason);
         if (session->task_plan != NULL && state == DT_RUN_FINISHED)

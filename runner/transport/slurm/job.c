@@ -203,7 +203,18 @@ void dt_slurm_job_words(dt_strbuf *out, const dt_slurm_job *job)
                           more[0] != '\0' ? ")" : "");
 }
 
-dt_status dt_slurm_job_submit(int64_t *job, const dt_slurm_wish *wish, bool try_only, dt_error *err)
+/* Returns true if the recipe's options for sbatch request GPUs themselves, for example by type. */
+static bool says_gpus(const char *const *options, int64_t count)
+{
+    bool said = false;
+
+    for (int64_t i = 0; i < count; i++)
+        said =
+            said || strncmp(options[i], "--gpus", 6) == 0 || strncmp(options[i], "--gres", 6) == 0;
+    return said;
+}
+
+dt_status dt_slurm_job_submit(int64_t *job, const dt_place_wish *wish, bool try_only, dt_error *err)
 {
     const char **argv = dt_calloc((size_t)wish->option_count + 16, sizeof(argv[0]));
     char nodes[48], tasks[64], cpus[64], gpus[64], name[128];
@@ -226,7 +237,7 @@ dt_status dt_slurm_job_submit(int64_t *job, const dt_slurm_wish *wish, bool try_
     argv[n++] = nodes;
     argv[n++] = tasks;
     argv[n++] = cpus;
-    if (wish->gpus_per_node > 0)
+    if (wish->gpus_per_node > 0 && !says_gpus(wish->options, wish->option_count))
         argv[n++] = gpus;
     argv[n++] = "--no-requeue"; /* dtrun itself restarts runs */
     argv[n++] = "--output=/dev/null";

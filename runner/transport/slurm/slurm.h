@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/strbuf.h"
+#include "runner/transport/transport.h"
 
 /* name: parses the names of nodes of Slurm jobs.
  *
@@ -49,16 +50,8 @@ dt_status dt_slurm_job_look(dt_slurm_job *out, int64_t job, dt_error *err);
 /* Appends one clause: "Slurm job 12 was cancelled (scancel)", "... waits: waiting for free resources (Resources)". */
 void dt_slurm_job_words(dt_strbuf *out, const dt_slurm_job *job);
 
-typedef struct dt_slurm_wish {
-    const char *name;
-    int64_t nodes, tasks_per_node, cpus_per_task;
-    int64_t gpus_per_node;      /* 0: none, or set in the options */
-    const char *const *options; /* [count] the recipe's, for sbatch; dtrun's own take precedence */
-    int64_t option_count;
-} dt_slurm_wish;
-
 /* Submits a job. try_only: only tests whether Slurm would accept it, and leaves *job alone. */
-dt_status dt_slurm_job_submit(int64_t *job, const dt_slurm_wish *wish, bool try_only,
+dt_status dt_slurm_job_submit(int64_t *job, const dt_place_wish *wish, bool try_only,
                               dt_error *err);
 
 /* Ends a job and releases its nodes; succeeds if it has ended. good: Slurm records it as completed, not as
@@ -86,5 +79,15 @@ dt_status dt_slurm_allocation_read(dt_slurm_allocation *out, dt_arena *arena, dt
 
 /* Parses "2(x3),4" as {2,2,2,4}; false if the text is malformed or does not have `count` numbers. */
 bool dt_slurm_counts(int64_t *out, int64_t count, const char *text);
+
+/* --- lifecycle: members of dt_transport (transport.h).
+ *
+ * runs/ID/slurm.json has the job of a run. The first node whose place is asked for submits it, and its progress shows
+ * why the job waits; an ended job is DT_ERR_UNSUPPORTED with the reason of its end. */
+
+dt_status dt_slurm_place(const char **node, const dt_place_request *request, dt_arena *arena,
+                         dt_error *err);
+dt_status dt_slurm_start(const dt_start_request *request, dt_arena *arena, dt_error *err);
+void dt_slurm_remove(const char *run_folder, bool good);
 
 #endif

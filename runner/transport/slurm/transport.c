@@ -3,7 +3,7 @@
  *
  * The step shares all CPUs, memory and GPUs of the job on the node with other steps (--overlap).
  * Processes that a step leaves running are killed when it ends. An agent must outlive connections,
- * and therefore runs in its own step (node_setup/slurm_nodes.c).
+ * and therefore runs in its own step (lifecycle.c).
  */
 #include <inttypes.h>
 #include <stddef.h>
@@ -37,10 +37,11 @@ enum {
 
 static bool slurm_reaches(const char *node)
 {
+    int64_t number, index;
     const char *host;
-    int64_t job;
 
-    return dt_slurm_name_is_host(node, &job, &host);
+    return dt_slurm_name_is_host(node, &number, &host) ||
+           dt_slurm_name_is_place(node, &number, &index);
 }
 
 static dt_status slurm_command(const char ***argv, const char *node, const char *const *words,
@@ -149,6 +150,11 @@ static dt_contact slurm_contact(const char *complaint)
     return DT_CONTACT_NONE;
 }
 
+static dt_status slurm_try_place(const dt_place_wish *wish, dt_error *err)
+{
+    return dt_slurm_job_submit(NULL, wish, true, err);
+}
+
 const dt_transport dt_transport_slurm = {
     .kind = "slurm",
     .reaches = slurm_reaches,
@@ -158,6 +164,9 @@ const dt_transport dt_transport_slurm = {
     .connection_lost = slurm_connection_lost,
     .contact = slurm_contact,
     .is_preempted = slurm_is_preempted,
-    .ends_children = true,
+    .try_place = slurm_try_place,
+    .place = dt_slurm_place,
+    .start = dt_slurm_start,
+    .remove = dt_slurm_remove,
     .spares_group = true, /* srun's shepherd ends the step once srun is gone */
 };

@@ -1,5 +1,5 @@
-/* slurm_nodes: the Slurm job of a run with nodes such as "slurm:4", and the step of its own that an agent
- * needs there.
+/* lifecycle: the Slurm job of a run with nodes such as "slurm:4", from its submission to its end, and the step
+ * of its own that an agent needs there.
  *
  * runs/ID/slurm.json, {"job": 12}, exists from the submission to the end of the run, so that later
  * attempts use the same job, and a later supervisor finds it.
@@ -14,11 +14,10 @@
 #include "base/child.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/log.h"
-#include "base/names.h"
 #include "base/process.h"
-#include "runner/node_setup/node_setup.h"
-#include "runner/node_setup/node_setup_int.h"
+#include "runner/transport/remote.h"
 #include "runner/transport/slurm/slurm.h"
 #include "runner/transport/transport.h"
 
@@ -94,81 +93,12 @@ out:
     return st;
 }
 
-/* Returns true if the recipe's options for sbatch request GPUs themselves, for example by type. */
-static bool says_gpus(const char *const *options, int64_t count)
-{
-    bool said = false;
-
-    for (int64_t i = 0; i < count; i++)
-        said =
-            said || strncmp(options[i], "--gpus", 6) == 0 || strncmp(options[i], "--gres", 6) == 0;
-    return said;
-}
-
-/* Returns the highest device number plus one, since ranks can share a GPU. */
-static int64_t gpus_per_node(const json_t *plan)
-{
-    const json_t *item;
-    int64_t most = 0;
-    size_t i;
-
-    json_array_foreach(json_object_get(plan, "ranks"), i, item) {
-        int64_t first = dt_device_gpu(json_string_value(json_object_get(item, "device")));
-        int64_t replicas = json_integer_value(json_object_get(item, "replicas"));
-
-        if (first >= 0 && first + replicas > most)
-            most = first + replicas;
-    }
-    return most;
-}
-
-/* Collects what the plan's ranks need on each node. */
-static void make_wish(dt_slurm_wish *out, const json_t *plan, int64_t nodes, dt_arena *arena)
-{
-    const json_t *recipe = json_object_get(plan, "recipe"), *item;
-    const json_t *list = json_object_get(json_object_get(recipe, "slurm"), "options");
-    const char **options =
-        dt_arena_alloc_array(arena, json_array_size(list) + 1, sizeof(options[0]));
-    const char *name = json_string_value(json_object_get(recipe, "name"));
-    size_t i;
-
-    *out = (dt_slurm_wish){.name = name != NULL ? name : "dtrun",
-                           .nodes = nodes,
-                           .tasks_per_node = 1,
-                           .cpus_per_task = 1,
-                           .options = options,
-                           .option_count = (int64_t)json_array_size(list)};
-    json_array_foreach((json_t *)list, i, item)
-        options[i] = json_string_value(item);
-    json_array_foreach(json_object_get(plan, "ranks"), i, item) {
-        int64_t tasks = json_integer_value(json_object_get(item, "local_rank")) + 1;
-        int64_t cpus = json_integer_value(json_object_get(item, "threads")) *
-                       json_integer_value(json_object_get(item, "replicas"));
-
-        if (tasks > out->tasks_per_node)
-            out->tasks_per_node = tasks;
-        if (cpus > out->cpus_per_task)
-            out->cpus_per_task = cpus;
-    }
-    out->gpus_per_node = says_gpus(options, out->option_count) ? 0 : gpus_per_node(plan);
-}
-
-dt_status dt_nodes_slurm_try(const json_t *plan, int64_t nodes, dt_arena *arena, dt_error *err)
-{
-    dt_slurm_wish wish;
-    dt_status st;
-
-    make_wish(&wish, plan, nodes, arena);
-    DT_TRY(dt_slurm_job_submit(NULL, &wish, true, err));
-out:
-    return st;
-}
-
 /* Returns the run's job, and submits it if there is none yet. */
-static dt_status have_job(int64_t *job, const char *folder, int64_t nodes,
-                          const dt_prepare_request *request, dt_arena *arena, dt_error *err)
+static dt_status have_job(int64_t *job, int64_t nodes, const dt_place_request *request,
+                          dt_arena *arena, dt_error *err)
 {
-    dt_slurm_wish wish;
+    const char *folder = request->run_folder;
+    dt_place_wish wish = *request->wish;
     dt_status st;
     int fd = -1;
 
@@ -177,7 +107,7 @@ static dt_status have_job(int64_t *job, const char *folder, int64_t nodes,
     DT_TRY(read_job(job, folder, arena, err));
     if (*job != 0)
         goto out;
-    make_wish(&wish, request->plan, nodes, arena);
+    wish.nodes = nodes;
     DT_TRY(dt_slurm_job_submit(job, &wish, false, err));
     st = write_job(*job, folder, arena, err);
     if (st != DT_OK)
@@ -191,7 +121,7 @@ out:
 
 /* Waits until the job runs. Repeats the query if the controller does not answer: it could be restarting. */
 static dt_status await_job(dt_slurm_job *out, int64_t job, bool tells,
-                           const dt_prepare_request *request, dt_error *err)
+                           const dt_place_request *request, dt_error *err)
 {
     double start = dt_clock_monotonic_seconds(), next;
     char told[512] = "";
@@ -231,21 +161,18 @@ out:
     return st;
 }
 
-dt_status dt_nodes_slurm_place(const char **node, const dt_prepare_request *request,
-                               dt_arena *arena, dt_error *err)
+dt_status dt_slurm_place(const char **node, const dt_place_request *request, dt_arena *arena,
+                         dt_error *err)
 {
     int64_t count, index, job, hosts_count;
-    const char *folder, **hosts;
     dt_slurm_job now;
+    const char **hosts;
     dt_status st;
 
     *node = request->node;
     if (!dt_slurm_name_is_place(request->node, &count, &index))
         return DT_OK;
-    folder = dt_arena_strndup(
-        arena, request->checkpoints_here, /* runs/ID/checkpoints */
-        (size_t)(strrchr(request->checkpoints_here, '/') - request->checkpoints_here));
-    DT_TRY(have_job(&job, folder, count, request, arena, err));
+    DT_TRY(have_job(&job, count, request, arena, err));
     DT_TRY(await_job(&now, job, index == 0, request, err));
     DT_TRY(dt_slurm_hosts(&hosts, &hosts_count, now.nodes, arena, err));
     if (index >= hosts_count)
@@ -256,7 +183,7 @@ out:
     return st;
 }
 
-void dt_nodes_slurm_end(const char *folder, bool good)
+void dt_slurm_remove(const char *folder, bool good)
 {
     dt_error err = DT_ERROR_INIT;
     const char *path;
@@ -285,9 +212,8 @@ out:
     dt_arena_release(&arena);
 }
 
-/* keepalive: starts an agent that outlives the connection to its node. Slurm ends the processes
- * that a step leaves running, so the agent gets a step of its own, whose srun is detached from the
- * supervisor. */
+/* --- the start of an agent that outlives the connection to its node. Slurm ends the processes that a step
+ * leaves running, so the agent gets a step of its own, whose srun is detached from the supervisor. */
 
 #define START_SECONDS 10.0 /* for setsid to start the step */
 #define READY_SECONDS 30.0
@@ -324,15 +250,16 @@ out:
     return st;
 }
 
-static dt_status hold_argv(const char ***argv, const dt_transport *transport,
-                           const dt_node_layout *layout, dt_arena *arena, dt_error *err)
+/* Returns the argv of the step, with `setsid --fork` in front. */
+static dt_status step_argv(const char ***argv, const dt_start_request *request, dt_arena *arena,
+                           dt_error *err)
 {
-    const char *const words[] = {layout->agent, "serve", layout->folder, NULL};
+    const char *const words[] = {request->agent, "serve", request->folder, NULL};
     dt_status st = DT_OK;
     const char **inner;
     size_t count = 0;
 
-    DT_TRY(transport->command(&inner, layout->node, words, arena, err));
+    DT_TRY(dt_transport_slurm.command(&inner, request->node, words, arena, err));
     while (inner[count] != NULL)
         count++;
     *argv = dt_arena_alloc_array(arena, count + 3, sizeof((*argv)[0]));
@@ -355,33 +282,27 @@ static void add_log(dt_strbuf *out, const char *log)
             out->data[i] = ' ';
 }
 
-dt_status dt_nodes_keepalive_agent(const dt_node_layout *layout, const dt_prepare_request *request,
-                                   dt_arena *arena, dt_error *err)
+dt_status dt_slurm_start(const dt_start_request *request, dt_arena *arena, dt_error *err)
 {
-    const char *const await[] = {"/bin/sh", "-c", await_script, "sh", layout->folder, NULL};
+    const char *const await[] = {"/bin/sh", "-c", await_script, "sh", request->folder, NULL};
     const char *log = dt_arena_printf(arena, "%s/step.log", request->here), **argv;
     dt_error problem = DT_ERROR_INIT;
-    const dt_transport *transport;
     dt_strbuf answer;
     dt_status st;
+    int code = 0;
 
     dt_strbuf_init(&answer);
-    DT_TRY(dt_transport_find(&transport, layout->node, err));
-    if (!transport->ends_children)
-        return DT_OK;
     DT_TRY(dt_file_make_dirs(request->here, 0700, err));
-    DT_TRY(hold_argv(&argv, transport, layout, arena, err));
+    DT_TRY(step_argv(&argv, request, arena, err));
     DT_TRY(start_apart(argv, log, err));
-    st = dt_nodes_ask(&answer, layout->node, await, NULL, 0, READY_SECONDS, request->cancelled,
-                      &problem);
-    if (st == DT_ERR_IO) {
-        dt_strbuf_reset(&answer);
-        add_log(&answer, log);
-        DT_THROW(err, DT_ERR_PEER, "node '%s': cannot start its agent: %.600s", layout->node,
-                 answer.length > 0 ? answer.data : problem.message);
-    }
-    if (st != DT_OK)
-        DT_THROW(err, st, "%s", problem.message);
+    DT_TRY(dt_remote_ask(&answer, request->node, await, NULL, 0, LOG_BYTES, READY_SECONDS, &code,
+                         &problem, request->cancelled, err));
+    if (code == 0)
+        goto out;
+    dt_strbuf_reset(&answer);
+    add_log(&answer, log);
+    DT_THROW(err, DT_ERR_PEER, "node '%s': cannot start its agent: %.600s", request->node,
+             answer.length > 0 ? answer.data : problem.message);
 out:
     dt_strbuf_release(&answer);
     return st;
