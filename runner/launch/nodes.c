@@ -1,4 +1,4 @@
-/* nodes: reads the option --nodes, assigns GPUs to the ranks, makes plans of Slurm jobs, probes the nodes
+/* nodes: reads the option --nodes, assigns GPUs to the ranks, makes plans of nodes that are lent, probes the nodes
  * of a recipe and judges the results. */
 #include "runner/launch/nodes.h"
 
@@ -14,7 +14,7 @@
 #include "runner/cli/report.h"
 #include "runner/node_setup/node_setup.h"
 #include "runner/node_setup/workdir/workdir.h"
-#include "runner/transport/slurm/slurm.h"
+#include "runner/transport/transport.h"
 
 void dt_nodes_option(const char **out, const char *text, dt_arena *arena)
 {
@@ -88,14 +88,14 @@ static int64_t found_on(const dt_plan *plan, const dt_probe_report *report, int6
 }
 
 /* *out: the number of ranks is final, because no node uses all GPUs that it has yet to report. A
- * plan for Slurm's nodes does not depend on their reports. */
+ * plan for nodes that are lent does not depend on their reports. */
 static dt_status is_known(bool *out, const dt_plan *plan, const int64_t *found, dt_arena *arena,
                           dt_error *err)
 {
     dt_status st = DT_OK;
 
     *out = true;
-    if (dt_node_is_slurm(plan->recipe.nodes.items[0]))
+    if (dt_transport_is_lent(plan->node_names[0]))
         return DT_OK;
     for (int64_t node = 0; node < plan->node_count && *out; node++) {
         bool open = false;
@@ -142,122 +142,61 @@ out:
     return st;
 }
 
-/* The recipe's node item, and the items that it expands to. */
-typedef struct expansion {
-    dt_node_spec spec;
-    const char **items; /* [count] "slurm:12/gpu-a ranks=2" */
-    int64_t *cores;     /* [count] */
-    int64_t count;
-    int64_t gpus; /* per node; -1: not given */
-} expansion;
-
-static void make_room(expansion *out, int64_t count, dt_arena *arena)
+/* Returns a node as an item of a recipe, "slurm:12/gpu-a ranks=2"; ranks 0: not given. */
+static const char *as_item(const char *name, int64_t ranks, dt_arena *arena)
 {
-    out->count = count;
-    out->items = dt_arena_alloc_array(arena, (size_t)count, sizeof(out->items[0]));
-    out->cores = dt_arena_alloc_array(arena, (size_t)count, sizeof(out->cores[0]));
+    return ranks > 0 ? dt_arena_printf(arena, "%s ranks=%lld", name, (long long)ranks) : name;
 }
 
-/* Adds a node. ranks: of the recipe if given, else of Slurm; 0: not given. */
-static void add_item(expansion *out, int64_t i, const char *name, int64_t ranks, dt_arena *arena)
-{
-    dt_strbuf text;
-
-    if (out->spec.ranks > 0)
-        ranks = out->spec.ranks;
-    dt_strbuf_init(&text);
-    dt_strbuf_add_str(&text, name);
-    if (ranks > 0)
-        dt_strbuf_add_fmt(&text, " ranks=%lld", (long long)ranks);
-    out->items[i] = dt_arena_strdup(arena, text.data);
-    dt_strbuf_release(&text);
-}
-
-static dt_status expand_inside(expansion *out, const dt_recipe *recipe, dt_arena *arena,
-                               dt_error *err)
-{
-    int64_t wanted = dt_node_slurm_count(out->spec.destination);
-    dt_slurm_allocation job;
-    dt_status st;
-
-    DT_TRY(dt_slurm_allocation_read(&job, arena, err));
-    if (wanted > job.count)
-        DT_THROW(err, DT_ERR_RECIPE,
-                 "the recipe asks for %lld nodes, but Slurm job %lld has %lld: use 'nodes: slurm' "
-                 "to take all nodes of the job",
-                 (long long)wanted, (long long)job.job, (long long)job.count);
-    make_room(out, wanted > 0 ? wanted : job.count, arena);
-    for (int64_t i = 0; i < out->count; i++) {
-        const char *name =
-            dt_arena_printf(arena, "slurm:%lld/%s", (long long)job.job, job.hosts[i]);
-
-        out->cores[i] = job.cpus[i];
-        add_item(out, i, name, recipe->ranks == 1 ? job.tasks[i] : 0, arena);
-    }
-    out->gpus = job.gpus;
-out:
-    return st;
-}
-
-static dt_status expand_promise(expansion *out, dt_arena *arena, dt_error *err)
-{
-    int64_t count = dt_node_slurm_count(out->spec.destination);
-
-    if (count == 0)
-        return DT_FAIL(
-            err, DT_ERR_RECIPE,
-            "'nodes: slurm' takes the nodes of a Slurm job, and dtrun does not run in one: start "
-            "dtrun with salloc or sbatch, or give a number as in 'nodes: slurm:4' to submit a job");
-    make_room(out, count, arena);
-    for (int64_t i = 0; i < count; i++) {
-        const char *name =
-            dt_arena_printf(arena, "slurm:%lld#%lld", (long long)count, (long long)i + 1);
-
-        out->cores[i] = 1;
-        add_item(out, i, name, 0, arena);
-    }
-    return DT_OK;
-}
-
-dt_status dt_slurm_plan(dt_plan *out, const dt_recipe *recipe, dt_arena *arena, dt_error *err)
+dt_status dt_nodes_plan(dt_plan *out, const dt_recipe *recipe, dt_arena *arena, dt_error *err)
 {
     dt_recipe expanded = *recipe;
-    expansion nodes = {.gpus = -1};
+    const dt_transport *lender;
+    dt_lent_nodes nodes;
+    const char **items;
+    dt_node_spec spec;
     dt_status st;
 
-    DT_TRY(dt_node_spec_parse(&nodes.spec, recipe->nodes.items[0], arena, err));
-    if (!dt_node_is_slurm(nodes.spec.destination))
+    DT_TRY(dt_node_spec_parse(&spec, recipe->nodes.items[0], arena, err));
+    lender = dt_transport_lender(spec.destination);
+    if (lender == NULL)
         return dt_plan_make(out, recipe, dt_resources_cores(), arena, err);
-    if (dt_slurm_is_inside())
-        DT_TRY(expand_inside(&nodes, recipe, arena, err));
-    else
-        DT_TRY(expand_promise(&nodes, arena, err));
+    DT_TRY(lender->expand(&nodes, dt_node_slurm_count(spec.destination), arena, err));
     if (recipe->strategy.kind == DT_STRATEGY_DP && nodes.count > 1)
         DT_THROW(err, DT_ERR_RECIPE,
-                 "'strategy' is 'dp', which trains on one node, but the Slurm job has %lld: use "
-                 "'ddp' or 'nodes: slurm:1'",
-                 (long long)nodes.count);
-    expanded.nodes = (dt_string_list){.items = nodes.items, .count = nodes.count};
+                 "'strategy' is 'dp', which trains on one node, but 'nodes: %s' has %lld: use "
+                 "'ddp' or 'nodes: %s:1'",
+                 spec.destination, (long long)nodes.count, lender->kind);
+    items = dt_arena_alloc_array(arena, (size_t)nodes.count, sizeof(items[0]));
+    for (int64_t i = 0; i < nodes.count; i++) {
+        int64_t lent = recipe->ranks == 1 ? nodes.ranks[i] : 0;
+
+        items[i] = as_item(nodes.names[i], spec.ranks > 0 ? spec.ranks : lent, arena);
+    }
+    expanded.nodes = (dt_string_list){.items = items, .count = nodes.count};
     DT_TRY(dt_plan_make_on(out, &expanded, nodes.cores, arena, err));
-    if (nodes.spec.gpus >= 0)
-        out->recipe.gpus = nodes.spec.gpus;
+    if (spec.gpus >= 0)
+        out->recipe.gpus = spec.gpus;
     else if (recipe->gpus < 0 && nodes.gpus >= 0)
         out->recipe.gpus = nodes.gpus;
-    out->recipe.nodes = recipe->nodes; /* a resumed run may be in another job */
+    out->recipe.nodes = recipe->nodes; /* a resumed run may be lent other nodes */
 out:
     return st;
 }
 
-/* True if a job must still be submitted for its nodes. */
-static bool slurm_is_promised(const dt_plan *plan)
+/* Returns an error if nodes must still be lent for the run. */
+static dt_status check_placed(const dt_plan *plan, dt_error *err)
 {
-    int64_t count, index;
+    const dt_transport *transport;
 
-    return dt_slurm_name_is_place(plan->node_names[0], &count, &index);
+    if (dt_transport_find(&transport, plan->node_names[0], NULL) != DT_OK ||
+        transport->check_placed == NULL)
+        return DT_OK;
+    return transport->check_placed(plan->node_names[0], err);
 }
 
-/* Checks whether Slurm would accept that job, without submitting it. */
-static dt_status slurm_try(const dt_plan *plan, dt_arena *arena, dt_error *err)
+/* Checks whether they would be lent, without asking for them. */
+static dt_status try_place(const dt_plan *plan, dt_arena *arena, dt_error *err)
 {
     json_t *json = dt_plan_to_json(plan);
     dt_status st = dt_nodes_try_place(json, plan->node_names[0], plan->node_count, arena, err);
@@ -291,11 +230,7 @@ dt_status dt_nodes_probe(dt_probe_report *out, const dt_preflight *flight, bool 
     dt_status st = DT_OK;
     char *mark = NULL;
 
-    if (slurm_is_promised(plan))
-        return DT_FAIL(err, DT_ERR_UNSUPPORTED,
-                       "Slurm has not allocated the %lld nodes yet: run 'salloc --nodes=%lld', "
-                       "then 'dtrun doctor' inside it",
-                       (long long)plan->node_count, (long long)plan->node_count);
+    DT_TRY(check_placed(plan, err));
     if (dt_launch_workdir_is_sent(&plan->recipe))
         dt_workdir_mark(&mark, plan->recipe.workdir.folder);
     wish.seen = mark;
@@ -353,8 +288,8 @@ dt_status dt_nodes_check(dt_preflight *flight, const char *recipe, const dt_call
 
     if (is_all_here(&flight->plan))
         return dt_launch_workdir_take(flight, NULL, call, err);
-    if (slurm_is_promised(&flight->plan)) {
-        DT_TRY(slurm_try(&flight->plan, call->arena, err));
+    if (check_placed(&flight->plan, NULL) != DT_OK) {
+        DT_TRY(try_place(&flight->plan, call->arena, err));
         return dt_launch_workdir_take(flight, NULL, call, err);
     }
     DT_TRY(dt_nodes_probe(&report, flight, false, call->arena, err));
@@ -375,7 +310,7 @@ dt_status dt_nodes_check(dt_preflight *flight, const char *recipe, const dt_call
     }
     if (st == DT_OK)
         DT_TRY(dt_placement_assign(&flight->plan, &report, call->arena, err));
-    if (st == DT_OK && !dt_node_is_slurm(flight->plan.recipe.nodes.items[0]))
+    if (st == DT_OK && !dt_transport_is_lent(flight->plan.node_names[0]))
         divide_cores(&flight->plan, &report);
     if (st == DT_OK)
         DT_TRY(dt_launch_workdir_take(flight, &report, call, err));

@@ -1,4 +1,4 @@
-/* nodes: what a launch does with nodes: the option --nodes, GPUs of the ranks, plans of Slurm jobs, probing
+/* nodes: what a launch does with nodes: the option --nodes, GPUs of the ranks, plans of nodes that are lent, probing
  * and its result, and the folder of a command. */
 #ifndef DT_RUNNER_LAUNCH_NODES_H
 #define DT_RUNNER_LAUNCH_NODES_H
@@ -34,17 +34,14 @@ dt_status dt_placement_assign(dt_plan *plan, const dt_probe_report *report, dt_a
 /* The same, assuming that every node has this number of GPUs. */
 dt_status dt_placement_imagine(dt_plan *plan, int64_t gpus, dt_arena *arena, dt_error *err);
 
-/* slurm_plan: makes the plan of a recipe whose nodes come from Slurm.
- *
- * In a job   the job's nodes by name, with their CPUs and, if the recipe leaves them out (ranks 1, gpus -1), the
- *            tasks and GPUs that the job has there
- * Elsewhere  "slurm:4#1" to "slurm:4#4", which become nodes once the job that the run submits has started
- *            (runner/node_setup/node_setup.h); threads that are left out are 1 per rank, because the job must
- *            request a number
+/* plan: makes the plan of a recipe. Nodes that a transport lends ("slurm:4") come from its `expand`
+ * (runner/transport/transport.h), with their cores and, if the recipe leaves them out (ranks 1, gpus -1), the ranks and
+ * GPUs that the lender was asked for. Names of nodes that are yet to be lent become machines when the run prepares them
+ * (runner/node_setup/place.c).
  */
 
-/* Like dt_plan_make, for any recipe. DT_ERR_RECIPE if the job does not match the recipe. */
-dt_status dt_slurm_plan(dt_plan *out, const dt_recipe *recipe, dt_arena *arena, dt_error *err);
+/* Like dt_plan_make, for any recipe. DT_ERR_RECIPE if what is lent does not match the recipe. */
+dt_status dt_nodes_plan(dt_plan *out, const dt_recipe *recipe, dt_arena *arena, dt_error *err);
 
 /* node_checks: probes the nodes of a recipe and judges the results; first phase of launch, and
  * doctor. */

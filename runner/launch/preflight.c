@@ -226,7 +226,7 @@ static dt_status plan_recipe(dt_preflight *out, const dt_recipe *here, int64_t g
     dt_memory_ranks ranks;
 
     DT_TRY(check_division(here, out->data.vocab, err));
-    DT_TRY(dt_slurm_plan(&out->plan, here, arena, err));
+    DT_TRY(dt_nodes_plan(&out->plan, here, arena, err));
     DT_TRY(gpus > 0 ? dt_placement_imagine(&out->plan, gpus, arena, err)
                     : dt_placement_assign(&out->plan, NULL, arena, err));
     out->ranks_on_node = fullest_node(&out->plan);

@@ -81,6 +81,26 @@ dt_status dt_transport_find(const dt_transport **out, const char *node, dt_error
                    "node '%s': invalid name (expected letters, digits and '._-@:%%/[]+')", node);
 }
 
+const dt_transport *dt_transport_lender(const char *destination)
+{
+    for (size_t i = 0; i < sizeof(transports) / sizeof(transports[0]); i++) {
+        size_t length = strlen(transports[i]->kind);
+
+        if (transports[i]->expand != NULL &&
+            strncmp(destination, transports[i]->kind, length) == 0 &&
+            (destination[length] == '\0' || destination[length] == ':'))
+            return transports[i];
+    }
+    return NULL;
+}
+
+bool dt_transport_is_lent(const char *node)
+{
+    const dt_transport *transport;
+
+    return dt_transport_find(&transport, node, NULL) == DT_OK && transport->lent;
+}
+
 void dt_transports_remove(const char *run_folder, bool good)
 {
     for (size_t i = 0; i < sizeof(transports) / sizeof(transports[0]); i++)

@@ -71,6 +71,15 @@ typedef struct dt_place_wish {
     int64_t option_count;
 } dt_place_wish;
 
+/* The nodes that stand for the destination "slurm" or "slurm:4" of a recipe. */
+typedef struct dt_lent_nodes {
+    int64_t count;
+    const char **names; /* [count] machines, or names that `place` makes machines of */
+    int64_t *cores;     /* [count] for the ranks there */
+    int64_t *ranks;     /* [count] that the lender was asked for; 0: not given */
+    int64_t gpus;       /* of each node; -1: not given */
+} dt_lent_nodes;
+
 typedef struct dt_place_request {
     const char *node, *run;
     const char *run_folder; /* runs/ID, where the transport may keep what it was lent */
@@ -121,6 +130,15 @@ typedef struct dt_transport {
     /* MAY: as `command`, over a separate connection that ends with the command. NULL: `command` always does so. */
     dt_status (*command_apart)(const char ***argv, const char *node, const char *const *words,
                                dt_arena *arena, dt_error *err);
+    /* Nodes are lent, with a part of their cores and GPUs, until `remove` or until the lender wants them back; a node that
+     * is gone never comes back. */
+    bool lent;
+    /* MAY: the nodes for the destination KIND:COUNT of a recipe; count 0: for KIND. DT_ERR_RECIPE: it cannot have them.
+     * NULL: a destination is a node. */
+    dt_status (*expand)(dt_lent_nodes *out, int64_t count, dt_arena *arena, dt_error *err);
+    /* MAY: DT_ERR_UNSUPPORTED, with the remedy, if the name stands for a node that is yet to be lent. NULL: no name
+     * does. */
+    dt_status (*check_placed)(const char *node, dt_error *err);
     /* MAY: tests whether nodes would be lent; asks for none. NULL: they are not lent. */
     dt_status (*try_place)(const dt_place_wish *wish, dt_error *err);
     /* MAY: makes a machine of a name that stands for one to be lent, and waits until it can be used; another name stays.
@@ -145,6 +163,12 @@ extern const dt_transport dt_transport_local, dt_transport_slurm, dt_transport_s
 
 /* Finds the transport of a node. DT_ERR_UNSUPPORTED, naming the node, if there is none. */
 dt_status dt_transport_find(const dt_transport **out, const char *node, dt_error *err);
+
+/* Returns the transport with `expand` for a recipe's destination KIND or KIND:...; NULL: the destination is a node. */
+const dt_transport *dt_transport_lender(const char *destination);
+
+/* Returns `lent` of the node's transport. */
+bool dt_transport_is_lent(const char *node);
 
 /* Calls `remove` of every transport. */
 void dt_transports_remove(const char *run_folder, bool good);

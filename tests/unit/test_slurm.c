@@ -1,8 +1,9 @@
-/* Slurm's counts, node names, and states of a job in words. */
+/* Slurm's counts, node names and promised nodes, and states of a job in words. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -53,6 +54,51 @@ static void test_names_are_hosts_or_places(void **state)
     }
 }
 
+static void test_a_promised_node_has_its_transport_but_no_command(void **state)
+{
+    const char **argv, *const words[] = {"/bin/true", NULL};
+    dt_error err = DT_ERROR_INIT;
+    const dt_transport *found;
+    dt_lent_nodes nodes;
+    dt_arena arena;
+
+    (void)state;
+    unsetenv("SLURM_JOB_ID");
+    dt_arena_init(&arena, 1024);
+    assert_int_equal(dt_transport_slurm.expand(&nodes, 2, &arena, &err), DT_OK);
+    assert_int_equal(nodes.count, 2);
+    assert_string_equal(nodes.names[1], "slurm:2#2");
+    assert_int_equal(nodes.gpus, -1);
+    for (int64_t i = 0; i < nodes.count; i++) {
+        assert_int_equal(nodes.cores[i], 1);
+        assert_int_equal(nodes.ranks[i], 0);
+        assert_int_equal(dt_transport_find(&found, nodes.names[i], &err), DT_OK);
+        assert_ptr_equal(found, &dt_transport_slurm);
+        assert_true(dt_transport_is_lent(nodes.names[i]));
+        assert_int_equal(found->check_placed(nodes.names[i], NULL), DT_ERR_UNSUPPORTED);
+        assert_int_equal(found->command(&argv, nodes.names[i], words, &arena, NULL),
+                         DT_ERR_UNSUPPORTED);
+    }
+    assert_int_equal(found->check_placed("slurm:12/gpu-a", &err), DT_OK);
+    assert_int_equal(found->command(&argv, "slurm:12/gpu-a", words, &arena, &err), DT_OK);
+    assert_int_equal(found->expand(&nodes, 0, &arena, &err), DT_ERR_RECIPE);
+    dt_arena_release(&arena);
+}
+
+static void test_only_a_lender_takes_a_destination(void **state)
+{
+    static const char *const nodes[] = {"localhost", "localhost#2", "local",  "ssh",
+                                        "ssh:4",     "gpu-a",       "slurmy", "root@slurm"};
+
+    (void)state;
+    assert_ptr_equal(dt_transport_lender("slurm"), &dt_transport_slurm);
+    assert_ptr_equal(dt_transport_lender("slurm:4"), &dt_transport_slurm);
+    for (size_t i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++) {
+        assert_null(dt_transport_lender(nodes[i]));
+        assert_false(dt_transport_is_lent(nodes[i]));
+    }
+}
+
 static void expect_words(const char *job_state, const char *reason, const char *words)
 {
     dt_slurm_job job = {.job = 12};
@@ -85,6 +131,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_counts_are_as_many_as_nodes),
         cmocka_unit_test(test_names_are_hosts_or_places),
+        cmocka_unit_test(test_a_promised_node_has_its_transport_but_no_command),
+        cmocka_unit_test(test_only_a_lender_takes_a_destination),
         cmocka_unit_test(test_states_are_described_in_words),
     };
 

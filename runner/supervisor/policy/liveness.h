@@ -118,7 +118,7 @@ typedef struct dt_preparation_facts {
     dt_status failed;      /* status of the last try */
     bool preparing;        /* the attempt is being prepared: no rank was started in it */
     int64_t restarts;      /* restarts that led to this attempt; 0: a person started it */
-    bool in_job;           /* a Slurm job lends the node */
+    bool in_job;           /* a job lends the node, as one of Slurm */
     int64_t nodes;         /* nodes of the attempt */
     int64_t nodes_min;     /* nodes_min of the recipe; 0: all are needed */
     double waited_seconds; /* time since the attempt began */

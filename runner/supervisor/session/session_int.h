@@ -39,6 +39,7 @@
 #include "runner/supervisor/policy/verdict.h"
 #include "runner/supervisor/policy/watchdog.h"
 #include "runner/supervisor/supervisor.h"
+#include "runner/transport/transport.h"
 #include "store/run.h"
 
 typedef struct dt_session dt_session;
@@ -159,12 +160,10 @@ void dt_session_keep_end(dt_session *session, dt_run_state state, int code, cons
 /* Records and commits an event {event, message} of the supervisor. */
 dt_status dt_session_note(dt_session *session, const char *event, const char *message,
                           dt_error *err);
-/* a Slurm job lends the node: once the job is over, the node never comes back */
+/* the node is lent, by a Slurm job for example: once that is over, the node never comes back */
 static inline bool dt_node_is_lent(const dt_supervised_node *node)
 {
-    static const char prefix[] = "slurm:";
-
-    return strncmp(node->name, prefix, sizeof(prefix) - 1) == 0;
+    return dt_transport_is_lent(node->name);
 }
 /* a rank was started there in this attempt */
 bool dt_node_has_started(const dt_supervised_node *node);

@@ -1,5 +1,5 @@
-/* allocation: parses the names of nodes of Slurm jobs, and reads the nodes of the job that this process
- * runs in. */
+/* allocation: parses the names of nodes of Slurm jobs, reads the nodes of the job that this process runs in,
+ * and lists the nodes for a destination of a recipe. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -155,4 +155,55 @@ dt_status dt_slurm_allocation_read(dt_slurm_allocation *out, dt_arena *arena, dt
     DT_TRY(read_tasks(out, err));
 out:
     return st;
+}
+
+/* --- the nodes for a destination of a recipe */
+
+static void make_room(dt_lent_nodes *out, int64_t count, dt_arena *arena)
+{
+    *out = (dt_lent_nodes){.count = count, .gpus = -1};
+    out->names = dt_arena_alloc_array(arena, (size_t)count, sizeof(out->names[0]));
+    out->cores = dt_arena_alloc_array(arena, (size_t)count, sizeof(out->cores[0]));
+    out->ranks = dt_arena_alloc_array(arena, (size_t)count, sizeof(out->ranks[0]));
+}
+
+static dt_status expand_inside(dt_lent_nodes *out, int64_t wanted, dt_arena *arena, dt_error *err)
+{
+    dt_slurm_allocation job;
+    dt_status st;
+
+    DT_TRY(dt_slurm_allocation_read(&job, arena, err));
+    if (wanted > job.count)
+        DT_THROW(err, DT_ERR_RECIPE,
+                 "the recipe asks for %lld nodes, but Slurm job %lld has %lld: use 'nodes: slurm' "
+                 "to take all nodes of the job",
+                 (long long)wanted, (long long)job.job, (long long)job.count);
+    make_room(out, wanted > 0 ? wanted : job.count, arena);
+    out->gpus = job.gpus;
+    for (int64_t i = 0; i < out->count; i++) {
+        out->names[i] = dt_arena_printf(arena, "slurm:%lld/%s", (long long)job.job, job.hosts[i]);
+        out->cores[i] = job.cpus[i];
+        out->ranks[i] = job.tasks[i];
+    }
+out:
+    return st;
+}
+
+dt_status dt_slurm_expand(dt_lent_nodes *out, int64_t count, dt_arena *arena, dt_error *err)
+{
+    if (dt_slurm_is_inside())
+        return expand_inside(out, count, arena, err);
+    if (count == 0)
+        return DT_FAIL(
+            err, DT_ERR_RECIPE,
+            "'nodes: slurm' takes the nodes of a Slurm job, and dtrun does not run in one: start "
+            "dtrun with salloc or sbatch, or give a number as in 'nodes: slurm:4' to submit a job");
+    make_room(out, count, arena);
+    for (int64_t i = 0; i < count; i++) {
+        out->names[i] =
+            dt_arena_printf(arena, "slurm:%lld#%lld", (long long)count, (long long)i + 1);
+        out->cores[i] = 1;
+        out->ranks[i] = 0;
+    }
+    return DT_OK;
 }

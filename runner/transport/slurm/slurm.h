@@ -85,6 +85,9 @@ bool dt_slurm_counts(int64_t *out, int64_t count, const char *text);
  * runs/ID/slurm.json has the job of a run. The first node whose place is asked for submits it, and its progress shows
  * why the job waits; an ended job is DT_ERR_UNSUPPORTED with the reason of its end. */
 
+/* In a job: its nodes by name, with their CPUs, tasks and GPUs. Elsewhere: "slurm:4#1" to "slurm:4#4", with one core
+ * each, because the job must request a number. */
+dt_status dt_slurm_expand(dt_lent_nodes *out, int64_t count, dt_arena *arena, dt_error *err);
 dt_status dt_slurm_place(const char **node, const dt_place_request *request, dt_arena *arena,
                          dt_error *err);
 dt_status dt_slurm_start(const dt_start_request *request, dt_arena *arena, dt_error *err);

@@ -150,6 +150,18 @@ static dt_contact slurm_contact(const char *complaint)
     return DT_CONTACT_NONE;
 }
 
+static dt_status slurm_check_placed(const char *node, dt_error *err)
+{
+    int64_t count, index;
+
+    if (!dt_slurm_name_is_place(node, &count, &index))
+        return DT_OK;
+    return DT_FAIL(err, DT_ERR_UNSUPPORTED,
+                   "Slurm has not allocated the %lld nodes yet: run 'salloc --nodes=%lld', "
+                   "then 'dtrun doctor' inside it",
+                   (long long)count, (long long)count);
+}
+
 static dt_status slurm_try_place(const dt_place_wish *wish, dt_error *err)
 {
     return dt_slurm_job_submit(NULL, wish, true, err);
@@ -164,6 +176,9 @@ const dt_transport dt_transport_slurm = {
     .connection_lost = slurm_connection_lost,
     .contact = slurm_contact,
     .is_preempted = slurm_is_preempted,
+    .lent = true,
+    .expand = dt_slurm_expand,
+    .check_placed = slurm_check_placed,
     .try_place = slurm_try_place,
     .place = dt_slurm_place,
     .start = dt_slurm_start,
