@@ -76,8 +76,8 @@ int main(int argc, char **argv)
     const char *command = argc > 1 ? argv[1] : "";
     dt_status st;
 
-    dt_startup(strcmp(command, "train") == 0 ? SIGTERM
-                                             : 0); /* a stop can be pending: channel/stop.h */
+    /* a stop can be pending (engine/channel/events.h) */
+    dt_startup(strcmp(command, "train") == 0 ? SIGTERM : 0);
     if (strcmp(command, "--version") == 0) {
         printf("dtrun-engine %s (%s)\n", DT_VERSION, DT_COMMIT);
         return 0;

@@ -8,7 +8,7 @@
  * Counter  word 0: index / 4 low, word 1: index / 4 high 16 bits | layer 12 bits | op 4 bits,
  *          word 2: step low 32, word 3: data rank 16 bits | micro-step 16 bits.
  *          The four outputs of one call serve indices 4k .. 4k+3.
- * Clock    an op that is recorded once and run in many steps (device/graph.h) has a key whose step
+ * Clock    an op that is recorded once and run in many steps (engine/device/queue.h) has a key whose step
  *          and micro-step are read from device memory at the time of the draw
  */
 #ifndef DT_ENGINE_PHILOX_H

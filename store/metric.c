@@ -35,7 +35,7 @@ typedef struct open_curve {
     const char *run, *name; /* NULL: a free slot */
     dt_open_piles piles;
     int32_t first, last; /* the points that are not yet written; first NO_POINT: none */
-    bool ascending;      /* each has a larger step than the one before */
+    bool ascending;      /* each of these points has a larger step than the one before */
 } open_curve;
 
 struct dt_points {

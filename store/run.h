@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-/* --- run.c */
+/* --- a run: states, adding, finding and listing */
 typedef enum dt_run_state {
     DT_RUN_QUEUED,
     DT_RUN_PREPARING,
@@ -82,7 +82,7 @@ dt_status dt_store_run_marks(dt_store *store, dt_run_mark **out, int64_t *count,
 /* Removes all rows of a run in one transaction. */
 dt_status dt_store_run_remove(dt_store *store, const char *run, dt_error *err);
 
-/* --- run_read.c */
+/* --- searching, counting and groups */
 #define DT_RUN_SEARCH_ACTIVE (-2) /* runs that have not ended */
 typedef struct dt_run_search {
     int state;         /* -1: any; or DT_RUN_SEARCH_ACTIVE */
@@ -104,7 +104,7 @@ dt_status dt_store_group_runs(dt_store *store, const char ***ids, int64_t *count
 dt_status dt_store_run_mean_speed(dt_store *store, double *out, const dt_run *run, dt_arena *arena,
                                   dt_error *err);
 
-/* --- run.c again */
+/* --- changes of a run and of its attempts */
 /* Sets the state of the newest attempt. A terminal state also sets ended_ms, exit_code and reason; the first
  * state after queued sets started_ms. DT_ERR_BUSY if the attempt has already ended. */
 dt_status dt_store_run_set_state(dt_store *store, const char *run, dt_run_state state,

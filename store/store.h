@@ -34,7 +34,7 @@ extern "C" {
 
 typedef struct dt_store dt_store;
 
-/* --- store.c */
+/* --- opening, transactions, a replaced file */
 /* Opens $XDG_STATE_HOME/dtrun/store.db where path is NULL, and creates it if missing. */
 dt_status dt_store_open(dt_store **out, const char *path, dt_error *err);
 /* Opens the store for reading, also on a read-only file system (store.c); writing then fails. */

@@ -61,7 +61,7 @@ dt_web_entry dt_web_entry_of(const dt_web_access_request *access, const char *to
  */
 
 /* Returns 0 to pass, else the HTTP status, with *reason a sentence for the answer. host, origin NULL: header absent.
- * (access.h refuses requests that have one of them twice.) */
+ * (The head, below, refuses requests that have one of them twice.) */
 int dt_web_gate(const char *method, const char *host, const char *origin, int port,
                 const char *address, const char **reason);
 

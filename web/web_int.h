@@ -152,7 +152,7 @@ dt_status dt_web_live_list_read(dt_web_news *news, dt_web_live *live, dt_store *
 dt_status dt_web_live_list_now(dt_strbuf *out, dt_web_live *live, dt_store *store, const char *key,
                                const dt_run_search *search, dt_error *err);
 void dt_web_list_release(dt_web_list *list);
-void dt_web_news_release(dt_web_news *news);
+void dt_web_news_release(dt_web_news *news); /* live_news.c */
 
 /* live_cursor: encodes what a follower of a run has received, as text that the client sends back.
  *
@@ -201,7 +201,7 @@ typedef struct dt_web_request {
     int64_t now_ms;
     struct MHD_Connection *connection; /* NULL: a request of this program itself (report.h) */
     const char *const *arguments;      /* of such a request: a name, its value, ..., NULL */
-    struct dt_web_live *live;          /* web_int.h; NULL in such a request */
+    struct dt_web_live *live;          /* NULL in such a request */
     struct dt_web_commands *commands;  /* command.h; NULL in such a request */
 } dt_web_request;
 
@@ -364,7 +364,7 @@ void dt_web_log_tail_close(dt_web_log_tail *tail);
 /* answer: turns a request into its answer, on the connection's own thread, and sends it.
  *
  *   request -> gate (method, Host, Origin), head (malformed) -> route (one table) -> access (token) -> page
- *           -> web_int.h
+ *           -> respond
  */
 
 /* site: holds the state that the threads of a server share. */

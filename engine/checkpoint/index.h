@@ -118,7 +118,8 @@ const dt_checkpoint_tensor *dt_checkpoint_index_find(const dt_checkpoint_index *
 json_t *dt_checkpoint_index_make(const dt_checkpoint_info *info, const dt_model *model,
                                  json_t *const *fragments, int64_t fragment_count);
 
-/* part: reads one file of an open checkpoint: tensors, or the tokenizer's file, which has none.
+/* part: reads one file of an open checkpoint: a file of tensors, or the tokenizer's file,
+ * which has no tensors.
  *
  * A file is opened on first use, and its digest is checked once over the whole file, so that damaged
  * data are never returned.

@@ -12,7 +12,7 @@
  *
  * The transport is chosen when a communicator is opened (comm_int.h). If the ranks of a node cannot share
  * memory, all of them use Gloo, and the log says why. DTRUN_INTERFACE_ADDRESS is the interface that
- * Gloo's sockets bind to; DTRUN_RUN_SECRET authenticates each of its connections (proof.h describes
+ * Gloo's sockets bind to; DTRUN_RUN_SECRET authenticates each of its connections (gloo/gloo.c describes
  * which attacks this prevents).
  *
  * All ranks of a communicator call the same collectives in the same order. Sums are in rank order or a

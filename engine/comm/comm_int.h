@@ -127,7 +127,7 @@ typedef struct dt_handshake {
     int64_t node;       /* node number NODE_RANK; -1 if unset */
     int64_t pid;
     uint64_t start_ticks;
-    uint8_t nonce[DT_HANDSHAKE_NONCE_BYTES]; /* random; per communicator and rank, for proof.h */
+    uint8_t nonce[DT_HANDSHAKE_NONCE_BYTES]; /* random; per communicator and rank, for gloo.c */
 } dt_handshake;
 
 typedef struct dt_topology {

@@ -199,7 +199,7 @@ dt_status dt_validation_fill_group(const dt_dataset *dataset, int64_t index, dt_
  *            the same total as before if the samples per step have not changed. Otherwise the
  *            schedule is stretched to the new total, so its learning rates equal those of neither
  *            the old nor a new run
- * Skipped    fp16 steps with an overflow (optim/scaler.h) use samples without counting as steps: each
+ * Skipped    fp16 steps with an overflow (engine/optim/schedule.h) use samples without counting as steps: each
  *            reduces the steps from epochs by one, but not schedule.steps. An epoch is a pass over the
  *            data, and the run ends with the last one
  */

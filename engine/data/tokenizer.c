@@ -499,7 +499,7 @@ out:
     return st;
 }
 
-/* The parts of tokenizer.c's functions for kinds with a file. */
+/* --- kinds with a file: their parts of the functions of data.h */
 static void tokenizer_bpe_to_json(json_t *out, const dt_tokenizer *tokenizer)
 {
     json_object_set_new(out, "file", json_string(tokenizer->file_name));

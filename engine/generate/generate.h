@@ -49,7 +49,7 @@ dt_status dt_generate(dt_strbuf *out, dt_generated *result, const dt_generate_op
  *            is generated; else as in dt_generate
  */
 
-#define DT_CONTINUE_EXACT 16 /* rows that products process one by one (ops/cpu/matmul_int.h) */
+#define DT_CONTINUE_EXACT 16 /* rows that products process one by one (engine/ops/cpu/ops_int.h) */
 
 typedef struct dt_continue_options {
     const char *checkpoint; /* checkpoint directory */
@@ -80,7 +80,7 @@ dt_status dt_continue(int64_t *step, const dt_continue_options *options, dt_erro
 
 /* translate: translates lines from the source language to the target language.
  *
- * At once    up to `batch` lines (search/translator.h); on a CPU fewer if their beams together exceed
+ * At once    up to `batch` lines (engine/search/search.h); on a CPU fewer if their beams together exceed
  *            DT_TRANSLATIONS_EXACT, so that each line gets bit-identically the translation it has alone
  * Length     at most the run's batch.tokens, on either side: DT_ERR_USAGE naming the line of a longer
  *            source, before anything is translated
@@ -100,7 +100,7 @@ typedef struct dt_translate_options {
     int64_t threads;    /* CPU threads; 0: all cores */
     dt_dtype precision; /* F32 or BF16: type of weights and activations */
     /* Called with each line, without its line break, in order, once it and all before it are done,
-     * and its score (beam.h). An error ends the translation. */
+     * and its score (engine/search/search.h). An error ends the translation. */
     dt_status (*emit)(void *context, const char *line, size_t length, double score, dt_error *err);
     void *context;
 } dt_translate_options;

@@ -113,7 +113,7 @@ typedef struct dt_text_rules {
     bool past_end;   /* do not end at tokens that end texts */
     bool no_special; /* do not put the tokenizer's special tokens before a prompt */
     dt_sampling sampling;
-    int64_t beams; /* above 1: beam search for the likeliest text (beam.h) instead of sampling */
+    int64_t beams; /* above 1: beam search for the likeliest text (search.h) instead of sampling */
     double length_penalty;
 } dt_text_rules;
 

@@ -58,8 +58,8 @@ typedef struct dt_model_hooks {
     void (*place_units)(void *self);
 } dt_model_hooks;
 
-/* The ranks that divide every layer, if config.tensor has several (engine/strategy/tensor_peers.h). Their calls are
- * ordered with the device's ops, like an op. All of them make the same calls in the same order. */
+/* The ranks that divide every layer, if config.tensor has several (layer_comm in engine/strategy/strategy.h).
+ * Their calls are ordered with the device's ops, like an op. All of them make the same calls in the same order. */
 typedef struct dt_layer_peers {
     void *self;
     /* sum over the ranks, in place; F32 */
@@ -120,7 +120,7 @@ dt_status dt_model_visit_units(dt_model *model,
                                dt_error *err);
 
 /* Forward and backward of one micro-step. Enqueues the ops without waiting, so that they can be
- * recorded (device/graph.h). Gradients accumulate into grads. loss_scale, in device memory: 1 /
+ * recorded (engine/device/queue.h). Gradients accumulate into grads. loss_scale, in device memory: 1 /
  * valid targets of the whole step. */
 dt_status dt_model_pass(dt_model *model, const dt_batch *batch, const double *loss_scale,
                         dt_error *err);

@@ -15,7 +15,7 @@
  * Aliasing   none, unless the op says otherwise
  * Determinism  same inputs, same thread count: same bits. No atomic float adds.
  * Steps      an op reads values that change from step to step (a key's clock, the optimizer's factors) from
- *            device memory when it runs, so that it can be recorded once and replayed (device/graph.h).
+ *            device memory when it runs, so that it can be recorded once and replayed (engine/device/queue.h).
  *            On the CPU it runs when it is called
  * Dropout    element i is kept if dt_philox_uniform(word i % 4 of block i / 4) >= (float)p, and multiplied by
  *            (float)(1/(1-p)): the mask is the same on every backend, for any threads and tiles

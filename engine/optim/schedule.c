@@ -1,4 +1,4 @@
-/* schedule: the numbers that scale a step. */
+/* schedule: computes the learning rate, the clip factor and the loss scale of a step. */
 #include "engine/optim/schedule.h"
 
 #include <math.h>

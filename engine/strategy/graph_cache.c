@@ -18,9 +18,9 @@ struct dt_graph_cache {
     const char *what;
     bool tells;
     size_t key_bytes;
-    unsigned char *next;     /* key of the next run, ... */
-    unsigned char *last;     /* of the previous run, ... */
-    unsigned char *recorded; /* and of the recorded parts */
+    unsigned char *next;     /* key of the next run */
+    unsigned char *last;     /* key of the previous run */
+    unsigned char *recorded; /* key of the recorded parts */
     int64_t runs;            /* consecutive runs with the key `last` */
     part *parts;
     int capacity, count; /* parts allocated and recorded; count 0: none */

@@ -13,7 +13,7 @@
 #include "engine/strategy/strategy.h"
 #include "engine/tensor.h"
 
-/* graph_cache: records ops that repeat every step and launches them as CUDA graphs (device/graph.h).
+/* graph_cache: records ops that repeat every step and launches them as CUDA graphs (engine/device/queue.h).
  *
  * Breaks     where the host takes part, for example in a collective, the ops are split: a run launches
  *            a graph, performs the break's work, launches the next graph. So collectives are never
@@ -22,7 +22,7 @@
  *            has come DT_GRAPH_CACHE_RUNS times in a row: by then algorithms have been chosen and
  *            working memory has grown. If the key changes, ops are launched one by one, and recorded again
  *            once the new key is as steady. Values that change from run to run under one key are sent
- *            before each run in an upload buffer (device/upload_buffer.h)
+ *            before each run in an upload buffer (engine/device/device.h)
  * Failure    recording executes nothing. If it fails, the recording is dropped, the log says why, and the
  *            ops are launched one by one, so results are never wrong. It is retried after 100, 1,000
  *            and 10,000 runs, and given up after DT_GRAPH_CACHE_TRIES consecutive failures

@@ -290,7 +290,7 @@ static dt_status take_translated(void *context, const char *text, size_t length,
     return st == DT_OK ? heed_stop(t, err) : st;
 }
 
-/* With all digits, because the total is summed from them (runner/supervisor/folder/task_output.h). */
+/* With all digits, because the total is summed from them (runner/supervisor/folder/task_folder.h). */
 static dt_status take_scored(void *context, double log_likelihood, int64_t tokens, dt_error *err)
 {
     task *t = context;

@@ -2,8 +2,8 @@
  *
  * Ranks  are independent: no collective, no rendezvous
  * Same   the output of a line does not depend on other lines: line i is continued with the seed + i
- *        (generate/continue.h), so the whole equals that of `dtrun-engine generate --input` or `score`
- * Stop   SIGTERM (channel/stop.h) ends the rank between two passes or lines; the unfinished part
+ *        (engine/generate/generate.h), so the whole equals that of `dtrun-engine generate --input` or `score`
+ * Stop   SIGTERM (engine/channel/events.h) ends the rank between two passes or lines; the unfinished part
  *        is not sent and stays missing
  * Errors those of generate/; *err is required, and has been sent as `failed`
  */

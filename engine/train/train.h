@@ -1,9 +1,9 @@
 /* train: runs the training loop of one rank, from the plan to the last checkpoint.
  *
  * Purpose    the same for every strategy: it never asks which one it has
- * Stop       after SIGTERM (stop.h) the run saves a checkpoint and ends after the current step or within
- *            an evaluation; before the first step it ends without a checkpoint. The ranks sum up how many
- *            have seen the signal, so that all stop after the same step. A time limit works likewise
+ * Stop       after SIGTERM (engine/channel/events.h) the run saves a checkpoint and ends after the
+ *            current step or within an evaluation; before the first step it ends without a checkpoint.
+ *            The ranks sum up how many have seen the signal, so that all stop after the same step. A time limit works likewise
  * Errors     DT_ERR_RECIPE (data, or a loss that is not finite), DT_ERR_NOMEM, DT_ERR_COMM and the
  *            errors of the parts; *err is required, and has been sent as `failed`. A checkpoint
  *            that cannot be saved is an event, and training continues, unless it is the last one

@@ -64,7 +64,7 @@ dt_status dt_faults_install(dt_train_session *session, dt_error *err);
  *            if the strategy does not keep them gathered, copies gathered once per evaluation
  */
 
-/* Call once the strategy is set up. If the recipe asks for BLEU, allocates session->evaluation.translations. */
+/* Call after the strategy is set up. If the recipe asks for BLEU, allocates session->evaluation.translations. */
 dt_status dt_valid_bleu_open(dt_train_session *session, dt_error *err);
 /* bytes of memory it has allocated; NULL: 0 */
 int64_t dt_valid_bleu_bytes(const struct dt_valid_bleu *bleu);
@@ -91,7 +91,7 @@ dt_status dt_evaluate(dt_train_session *session, bool *evaluated, bool *stopped,
  * Samples    micro-step m of data rank r of R starts at sample (m * R + r) * sequences: the samples of a
  *            step do not depend on how it is divided
  * fp16       a step whose gradients overflow changes only the loss scale and the sampler's
- *            position (optim/scaler.h)
+ *            position (engine/optim/schedule.h)
  * Errors     DT_ERR_RECIPE if training has diverged, DT_ERR_CORRUPT if the ranks' gradient
  *            norms differ, DT_ERR_COMM
  */

@@ -1,3 +1,4 @@
+/* fields: defines each field of a recipe: its path, type, limits, default and help. */
 #include "recipes/fields/fields.h"
 
 #include "recipes/fields/presets.h"
@@ -506,7 +507,7 @@ const dt_field dt_fields[] = {
      .low = 1,
      .high = 64,
      .fallback = "1",
-     .help = "beam size of these translations; 1: greedy"},
+     .help = "beam size of the translations for BLEU; 1: greedy"},
 
     {.path = "checkpoint.every",
      .type = DT_FIELD_INT,

@@ -264,7 +264,7 @@ typedef struct dt_recipe {
         int64_t every_epoch; /* epochs; 0: none */
         int64_t sequences;   /* validation sequences per evaluation, all ranks together; 0: all */
         bool bleu;           /* sentence pairs: also translate them and compute BLEU */
-        int64_t beam;        /* beam size of these translations */
+        int64_t beam;        /* beam size of the translations for BLEU */
     } evaluate;
 
     struct {

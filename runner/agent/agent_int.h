@@ -83,7 +83,7 @@ typedef struct dt_agent_rank {
         int64_t progress;         /* last reported progress; -1: never */
         bool waiting;             /* waits for other ranks */
         int64_t output;           /* pieces of output that arrived */
-        pid_t telling; /* process of the program that tells most (activity.h); 0: unknown */
+        pid_t telling; /* process of the program that tells most (describe.h); 0: unknown */
         double cpu_seconds,
             quiet_since_seconds; /* of the program; since then neither it nor output */
     } heartbeat;
@@ -176,7 +176,7 @@ dt_status dt_agent_serve(const char *folder, dt_error *err);
  * by a person. */
 dt_status dt_agent_serve_end(const char *folder, bool asked, dt_error *err);
 
-/* --- direct.c: without a supervisor */
+/* --- direct.c, folder.c: without a supervisor */
 /* Kills the agent in the folder and ends everything that is left of its ranks. */
 dt_status dt_agent_end(const char *folder, bool asked, dt_error *err);
 /* Kills commands that a supervisor left on this node: bridges to the folder (connect; all, or

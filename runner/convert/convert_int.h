@@ -128,7 +128,7 @@ void dt_fairseq_activation(dt_draft *draft, const dt_flags *flags, const char *o
 /* Lists the architecture's dropout inside the multi-layer perceptron as not carried, unless a flag sets it. */
 void dt_fairseq_activation_dropout(dt_draft *draft, const dt_flags *flags, double of_arch,
                                    const char *from);
-/* *step_tokens: tokens of one rank in a step. */
+/* Sets the fields of `batch`. *step_tokens: tokens of one rank in a step. */
 dt_status dt_fairseq_batch(double *step_tokens, dt_draft *draft, const dt_flags *flags,
                            dt_error *err);
 void dt_fairseq_precision(dt_draft *draft, const dt_flags *flags, const dt_launcher *launcher,
@@ -146,7 +146,8 @@ void dt_fairseq_checkpoints(dt_draft *draft, const dt_flags *flags);
 /* --- fairseq_data.c */
 /* Converts the flags of BLEU, and of the best checkpoint. */
 void dt_fairseq_bleu(dt_draft *draft, const dt_flags *flags);
-/* fairseq_pairs.c: returns true for the task translation, by --task or else by the architecture. */
+/* --- fairseq_pairs.c, fairseq_training.c */
+/* Returns true for the task translation, by --task or else by the architecture. */
 bool dt_fairseq_is_pairs(const dt_flags *flags);
 dt_status dt_fairseq_pairs_model(dt_draft *draft, const dt_flags *flags, dt_error *err);
 void dt_fairseq_pairs_data(dt_draft *draft, const dt_flags *flags);

@@ -226,7 +226,7 @@ static double sequences_of(const dt_flags *flags, double tokens, const char **fr
     return fits > 0 ? fits : 1;
 }
 
-/* *step_tokens: tokens of one rank in a step. */
+/* Sets the fields of `batch`. *step_tokens: tokens of one rank in a step. */
 dt_status dt_fairseq_batch(double *step_tokens, dt_draft *draft, const dt_flags *flags,
                            dt_error *err)
 {

@@ -103,7 +103,7 @@ dt_status dt_launcher_carry(const dt_launcher *launcher, dt_draft *draft, dt_err
 
 /* Returns the file name, "train.py" for "fairseq_cli/train.py". */
 const char *dt_launcher_name(const char *program);
-/* script_commands.c: returns why a program is refused; NULL: it is not. */
+/* refused.c: returns why a program is refused; NULL: it is not. */
 const char *dt_script_refused_program(const char *name);
 
 extern const dt_flag_table dt_launcher_torch_flags, dt_launcher_mpi_flags,

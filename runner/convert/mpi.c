@@ -138,7 +138,8 @@ dt_status dt_launcher_hostfile(dt_launcher *l, const char *path, int64_t most, c
         DT_TRY(add_host(l, name, size, slots != NULL ? slots + 1 : NULL, from, draft, err));
     }
     if (l->nodes == 0 || l->nodes < most)
-        DT_THROW(err, DT_ERR_USAGE, "%s: the file has %lld hosts", from, (long long)l->nodes);
+        DT_THROW(err, DT_ERR_USAGE, "%s: the file has %lld hosts, expected at least %lld", from,
+                 (long long)l->nodes, most > 0 ? (long long)most : 1);
     l->nodes_from = from;
     compare_hosts(l);
     l->per_node = l->hosts[0].processes;

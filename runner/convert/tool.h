@@ -48,8 +48,8 @@ dt_status dt_slurm_convert(dt_draft *draft, const char *text, size_t length, con
  * slurm and command.
  *
  * Reads the one command of a script (script.h), or takes its words as a shell split them, or notes them while the script
- * runs (convert_int.h); reads the launcher in front (launcher.h), and converts each flag to fields of a recipe (flags.h) with the
- * program's table of flags (flags.h, tool.h). What is not certain is refused.
+ * runs (convert_int.h); reads the launcher in front (launcher.h), and converts each flag to fields of a
+ * recipe (flags.h) with the program's table of flags. What is not certain is refused.
  */
 
 /* Returns true if NAME is a supported program: fairseq, llm.c, nanogpt, slurm, command. */

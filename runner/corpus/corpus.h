@@ -138,7 +138,7 @@ typedef struct dt_learned {
     int64_t documents, bytes, broken, words; /* words: number of different words */
 } dt_learned;
 
-/* Errors as in corpus.h. */
+/* DT_ERR_RECIPE names the file, for example a .csv without the column. */
 dt_status dt_learn_tokenizer(dt_learned *out, const dt_data_files *files,
                              const dt_learned_options *options, dt_error *err);
 

@@ -11,7 +11,7 @@
  *   leftovers     what an interrupted removal has left
  *
  * Removes what is older than `before_ms` (a run's age counts from its end, that of a cached file from its last
- * request), and of logs and cache the oldest beyond a quota (gc.h; supervisors enforce it automatically).
+ * request), and of logs and cache the oldest beyond a quota (see quota below; supervisors enforce it).
  * Never       anything of a run that has not ended, that belongs to another user, or that is being copied; a fork
  *             has its own copies. Each item is checked again before it is removed, under the run's locks, so
  *             changes after the scan do no harm.
@@ -68,7 +68,7 @@ dt_status dt_gc_remove(dt_gc *gc, void (*problem)(const char *message), dt_error
 
 /* --- runs.c */
 void dt_gc_add(dt_gc *gc, dt_gc_kind kind, const char *run, const char *path, int64_t time_ms);
-/* --- runs.c, cache.c, runs.c */
+/* --- runs.c, cache.c */
 dt_status dt_gc_scan_runs(dt_gc *gc, dt_error *err);
 dt_status dt_gc_scan_cache(dt_gc *gc, dt_error *err);
 dt_status dt_gc_scan_sweeps(dt_gc *gc, dt_error *err);
@@ -80,7 +80,7 @@ dt_status dt_gc_remove_sweep(dt_gc *gc, const dt_gc_item *item, bool *removed, d
  *
  * From       DTRUN_CACHE_QUOTA and DTRUN_LOG_QUOTA, "20GB" in powers of 1000; unset or empty: no quota. A run's
  *            supervisors use those of its launch
- * Removes    the oldest beyond the quota, by the rules of gc.h; files in use are kept
+ * Removes    the oldest beyond the quota, by the rules above; files in use are kept
  * Errors     DT_ERR_USAGE for an invalid quota, with the name of the variable
  */
 

@@ -374,7 +374,7 @@ dt_status dt_run_estimate_make(dt_run_estimate *out, const dt_preflight *flight,
     return estimate(out, arena, err);
 }
 
-/* Parses the name of a GPU (gpu_specs.h) and the number per node. DT_ERR_USAGE. */
+/* Parses the name of a GPU (runner/predict/predict.h) and the number per node. DT_ERR_USAGE. */
 static dt_status fit_parse_gpus(const dt_gpu_spec **out, int64_t *count, const char *text,
                                 dt_error *err)
 {

@@ -42,10 +42,10 @@ dt_status dt_existing_run_checkpoint(dt_checkpoint **out, const char **path, dt_
 dt_status dt_existing_run_checkpoint_path(const char **path, dt_store *store, const dt_run *run,
                                           const char *which, dt_arena *arena, dt_error *err);
 
-/* Checks everything before the attempt that continues from the open checkpoint in the folder
- * `path`: preflight.h, existing_run.h and nodes.h. *at: position in the data. If the file of
- * recipe->data.tokenizer is missing and --set does not name another, copies the tokenizer of the
- * checkpoint into the run's folder, with a note. `origins` must outlive *flight. */
+/* Makes all checks before the attempt that continues from the open checkpoint in the folder
+ * `path`: those of preflight.h, resume_check.c and nodes.h. *resume_place: position in the data.
+ * If the file of recipe->data.tokenizer is missing and --set does not name another, copies the
+ * tokenizer of the checkpoint into the run's folder, with a note. `origins` must outlive *flight. */
 dt_status dt_existing_run_preflight(dt_preflight *flight, dt_budget_place *resume_place,
                                     dt_recipe *recipe, const dt_origins *origins, const dt_run *run,
                                     const dt_checkpoint *checkpoint, const char *path,

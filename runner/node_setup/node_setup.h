@@ -65,7 +65,7 @@ dt_status dt_node_addresses_agree(const char **chosen, const dt_node_addresses *
  *
  * Ownership  strings live in the arena, documents are the caller's
  * Threads    any
- * Errors     node_setup.h's
+ * Errors     as at the head of this file
  */
 
 /* The agent of this installation. */

@@ -102,7 +102,7 @@ void dt_packer_free(dt_packer *packer);
 dt_status dt_upload_file(const char **there, const char *path, const char *digest, const char *into,
                          const char *agent, const dt_prepare_request *request, dt_arena *arena,
                          dt_error *err);
-/* compare.c: compares a file of the launch machine with the file of the same path on the node. */
+/* transfer/upload.c: compares a file of the launch machine with the file of the same path on the node. */
 typedef enum dt_same { DT_SAME, DT_OTHER, DT_MISSING } dt_same;
 dt_status dt_nodes_compare(dt_same *out, const char *path, const char *agent,
                            const dt_prepare_request *request, dt_arena *arena, dt_error *err);
@@ -137,7 +137,7 @@ dt_status dt_stage_saved(dt_node_layout *layout, const dt_prepare_request *reque
 /* Calls `work` for 0 to count - 1, on at most 32 threads at once, and waits for all. */
 void dt_probe_parallel(int64_t count, void (*work)(void *context, int64_t i), void *context);
 
-/* --- report.c */
+/* --- probe/faults.c */
 int64_t dt_probe_faults_max(int64_t nodes); /* capacity of `faults`; more are left out */
 void dt_probe_add_fault(dt_probe_report *report, dt_arena *arena, const char *node, bool fatal,
                         dt_status status, const char *fmt, ...) DT_PRINTF(6, 7);

@@ -119,6 +119,8 @@ dt_smoke_look dt_smoke_continues, dt_smoke_ends_command;
 dt_status dt_smoke_survives(dt_smoke_result *out, dt_smoke *smoke, const dt_smoke_fault *fault,
                             dt_error *err);
 
+/* --- for several checks: runs.c, check_basics.c, check_agreement.c */
+
 /* Set the verdict and its text, which lives in the arena of the test. */
 void dt_smoke_figure(dt_smoke_result *out, const dt_smoke *smoke, const char *fmt, ...)
     DT_PRINTF(3, 4);

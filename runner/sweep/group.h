@@ -30,7 +30,7 @@ typedef struct dt_sweep_point {
     const char *name;    /* name of its run */
     const char *values;  /* "optimizer.lr=1e-4 seed=2" */
     const char *run;     /* "": not started */
-    const char *problem; /* why it could not be launched; "": it was, or was not tried */
+    const char *problem; /* why it could not be launched; "": launched, or not tried yet */
     bool again;          /* its run has ended and must be resumed */
     int64_t cut;         /* step at which it was stopped early; 0: not stopped */
     json_t *origins;     /* origins of its values; owned by dt_sweep_launch; may be NULL */

@@ -3,11 +3,11 @@
 #
 #   expect 2 validate bad.yaml      runs `dtrun validate bad.yaml`, wants exit code 2
 #   says "text"                     stdout or stderr of the last expect has this text
-#   lacks "text"                    neither has it
+#   lacks "text"                    neither stdout nor stderr has this text
 #   one_line                        stderr is one line (and perhaps the hint to see the help, or
 #                                   the line of a recipe that it is about)
 #   json "o['state'] == 'running'"  stdout is one JSON object o, version 1, and this holds
-#   field "o['run']"                prints that of the JSON object
+#   field "o['run']"                prints this value of the JSON object o
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 : "${DTRUN_BIN:?the folder of the programs, as in DTRUN_BIN=build/dev/bin}"

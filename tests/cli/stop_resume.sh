@@ -2,7 +2,7 @@
 # Detach, status, stop, resume: the resumed run reaches the numbers of one that was never stopped.
 . "$(dirname "$0")/lib.sh"
 make_tiny
-# The run would continue for days, so that it is stopped when this script is ready, however slow the machine.
+# The run would take days, so it never ends before this script stops it, however slow the machine is.
 ever=1000000000
 set_steps=(--set schedule.period_steps=8000 --set evaluate.every=4000 --set log.every=1
     --set checkpoint.every=4000)

@@ -15,7 +15,7 @@ tokens() {
         head -c 4000000 /dev/urandom | LC_ALL=C tr '\200-\377' '\000-\177' > "$work/tokens.bin"
 }
 
-# rate WHAT LAYERS HEADS EMBED SEQUENCES [FIELD=VALUE...]: the median of the later reports
+# rate WHAT LAYERS HEADS EMBED SEQUENCES [FIELD=VALUE...]: prints the median tokens per second of the last four reports
 rate() {
     local what=$1 size=(model.layers="$2" model.heads="$3" model.embed="$4" model.vocab=50257 batch.tokens=1024)
     local steps=60

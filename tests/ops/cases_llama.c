@@ -38,7 +38,7 @@ static void norm_backward(double *dx, double *dw, const double *dy, const double
     }
 }
 
-/* N C */
+/* dim: N, C */
 void case_rmsnorm(bench *b, const int64_t *dim)
 {
     int64_t n = dim[0], c = dim[1];

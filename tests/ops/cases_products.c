@@ -9,7 +9,7 @@
 #include "tests/ops/cases.h"
 #include "tests/ops/reference.h"
 
-/* N I O */
+/* dim: N, I, O */
 void case_matmul(bench *b, const int64_t *dim)
 {
     int64_t n = dim[0], i = dim[1], o = dim[2];

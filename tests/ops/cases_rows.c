@@ -97,7 +97,7 @@ void case_row_lengths(bench *b, const int64_t *dim)
     }
 }
 
-/* N C */
+/* dim: N, C */
 void case_layernorm(bench *b, const int64_t *dim)
 {
     int64_t n = dim[0], c = dim[1];

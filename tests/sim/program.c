@@ -1,5 +1,5 @@
 /* program: runs the programs of a machine, and lets one start another; replaces channel/detach.c
- * and the agent's run_in_child.c. */
+ * and dt_agent_run_in_child of the agent's process.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,7 +128,7 @@ dt_status dt_detach_start(const char *const *argv, const char *log_path,
     return st;
 }
 
-/* --- run_in_child.h */
+/* --- dt_agent_run_in_child */
 
 typedef struct errand {
     dt_child_fn *work;

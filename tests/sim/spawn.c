@@ -1,5 +1,5 @@
-/* spawn: starts ranks, and shows an agent the processes; replaces its spawn.c, process.c,
- * activity.c and cgroup.c, and one function of direct.c. */
+/* spawn: starts ranks, and shows an agent the processes; replaces its spawn.c and process.c,
+ * one function of describe.c and one of direct.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,7 +133,7 @@ dt_status dt_agent_list_running(json_t **runs, dt_error *err)
     return DT_OK;
 }
 
-/* --- cgroup.h: nodes have no control groups */
+/* --- control groups: nodes have none */
 
 void dt_cgroup_init(dt_cgroup *cgroup)
 {

@@ -144,8 +144,8 @@ static int64_t peak_of_pass(const dt_model_config *config)
     return (int64_t)usage.ru_maxrss * 1024;
 }
 
-/* Everything else in the process is the same. The difference is rounded to pages and includes
- * the workspace of ops. */
+/* Compares the peak memory of processes that differ only in recomputation. Their difference is
+ * rounded to pages and includes the workspace of ops. */
 static void test_recomputation_saves_the_forecast_memory(void **state)
 {
     static const dt_recompute_kind kinds[] = {DT_RECOMPUTE_SELECTIVE, DT_RECOMPUTE_FULL};

@@ -27,7 +27,7 @@ static void see(dt_verdict *verdict, const char *node, const char *line)
     dt_message_release(&message);
 }
 
-/* Lines of node a, ended by NULL. */
+/* Checks the verdict after the lines of node a; `lines` ends with NULL. */
 static void check_asked(bool stop_asked, bool stop_now, const char *const *lines, expected wanted)
 {
     const char *reason;

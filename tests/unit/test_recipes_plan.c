@@ -100,7 +100,7 @@ static void test_nodes_that_hold_copies_have_equal_numbers_of_ranks(void **state
     plan.recipe.strategy.within = DT_WITHIN_NODE;
     assert_int_equal(dt_plan_node_ranks(&plan), 2);
     assert_int_equal(dt_plan_check_groups(&plan, &err), DT_OK);
-    plan.recipe.tensor.size = 4; /* a group has all ranks, and a node no copy */
+    plan.recipe.tensor.size = 4; /* a group has all ranks: no node has a whole copy of the model */
     plan.recipe.tensor.across_nodes = true;
     assert_int_equal(dt_plan_check_groups(&plan, &err), DT_ERR_RECIPE);
     assert_non_null(strstr(err.message, "a node has 2 ranks, not a multiple of 'tensor' 4"));
@@ -426,7 +426,7 @@ static void test_damage_of_a_task_is_refused(void **state)
                                          "[[-1, 2]]",   "[[0, 2], [1, 3]]"};
     static const char *const no_parts[] = {
         "[]",           "[3]",     "[[0, 1]]", "[[1, 0]]", "[[1099511627777, 1]]",
-        "[[50, 1, 1]]", "[[1, 1]]"}; /* fewer than the done ones */
+        "[[50, 1, 1]]", "[[1, 1]]"}; /* fewer parts than are done */
     json_t *json;
     dt_plan back;
 

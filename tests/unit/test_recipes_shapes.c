@@ -1,6 +1,6 @@
 /* Shapes of fields that no or only new fields have: nested maps, lists of maps, defaults that
- * changed with a version, added fields. A table here replaces that of fields.c, so that all code
- * driven by the table is tested. */
+ * changed with a version, added fields. A table here replaces that of
+ * recipes/fields/fields.c, so that all code driven by the table is tested. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -17,7 +17,7 @@ typedef struct progress {
     dt_sampler sampler;
     dt_recipe recipe;
     dt_budget_place place;
-    int64_t step_samples; /* of the last steps; 0: it has not begun */
+    int64_t step_samples; /* samples per step so far; 0: no step yet */
 } progress;
 
 /* Returns the steps that a start from here would compute. */

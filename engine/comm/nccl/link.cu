@@ -1,5 +1,5 @@
-/* link: implements nccl_link.h, with communicators that never block the host (ncclConfig_t.blocking 0).
- * The library is loaded when its version is requested: a machine may not have it.
+/* link: implements dt_nccl_link of device_cuda.h, with communicators that never block the host
+ * (ncclConfig_t.blocking 0). The library is loaded when its version is requested: a machine may not have it.
  */
 #include <nccl.h>
 #include <string.h>

@@ -76,8 +76,9 @@ typedef struct dt_transformer_side {
     /* [layers + 1] act (B,rows,C): the input of each block, then the last output; without
      * backward all are the same memory */
     dt_tensor *stream;
-    dt_transformer_block *blocks;         /* [layers] activations of the blocks */
-    dt_tensor norm, norm_mean, norm_rstd; /* final norm, only if pre: output and statistics */
+    dt_transformer_block *blocks; /* [layers] activations of the blocks */
+    /* pre-norm only: output and statistics of the final norm */
+    dt_tensor norm, norm_mean, norm_rstd;
 } dt_transformer_side;
 
 /* Hypotheses under incremental decoding; those of one sentence are contiguous. The tensors are at

@@ -121,7 +121,7 @@ static dnnl_status_t cpu_product_desc_make(dnnl_primitive_desc_t *out, dnnl_engi
     return status;
 }
 
-/* --- the product */
+/* --- oneDNN's primitives, one per shape */
 
 /* A shape: oneDNN's primitive and its memory objects, which get the pointers of each call. */
 typedef struct entry {

@@ -43,7 +43,7 @@ dt_status dt_cpu_product_run(dt_device *device, const dt_cpu_product *product, v
  *
  * Unit       eight registers, here of 16 rows of 64 bytes each. An instruction adds the product of two registers of
  *            bf16 to one of fp32; it treats subnormal numbers, in operands and sums, as zero
- * Order      of a sum: pairs of k in order, as the instruction adds them; it depends on k alone
+ * Order      a sum adds pairs of k in ascending order, as the instruction does; the order depends on k alone
  */
 
 #define DT_CPU_AMX_SIDE 16 /* rows of a register, and words of 32 bits in a row */
@@ -75,7 +75,7 @@ void dt_cpu_amx_multiply(const dt_cpu_amx_product *product);
  * Types      a, b and bias: BF16; c: F32, or BF16 without `accumulate`; sums are fp32
  * Method     c is computed in blocks that stay in the L2 cache. For a block, parts of a and b are packed into
  *            tiles of 16 x 32 numbers, filled up with zeros; a step of the inner loop multiplies two tiles of each
- * Order      of a sum: pairs of k in order, as the instruction adds them; it depends on k alone
+ * Order      a sum adds pairs of k in ascending order, as the instruction does; the order depends on k alone
  * Precision  AMX treats subnormal numbers, in operands and sums, as zero
  * Why        oneDNN's code is 1.5 to 4 times as slow, depending on which operand is transposed, and wrong if k
  *            is not a multiple of 32 (product.c)

@@ -20,7 +20,7 @@
 typedef struct operand {
     const uint16_t *data;
     int64_t count;  /* rows of a, or columns of b */
-    int64_t stride; /* between rows as they are stored */
+    int64_t stride; /* elements from one stored row to the next */
     bool along_k;   /* whether values of k are neighbours in memory */
 } operand;
 

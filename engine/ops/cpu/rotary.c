@@ -16,7 +16,7 @@
 /* The position in x of the heads of one row, which are contiguous. */
 typedef struct rows {
     dt_tensor x;
-    int64_t t, row, sequence; /* as in heads.h */
+    int64_t t, row, sequence; /* as in dt_heads (engine/ops/ops.h) */
 } rows;
 
 static rows rows_of(const dt_heads *h)

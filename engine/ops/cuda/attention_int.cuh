@@ -17,7 +17,8 @@
 #include "engine/ops/cuda/cuda_int.cuh"
 #include "engine/ops/cuda/ptx.cuh"
 
-/* Rows of heads (heads.h) in the form that kernels use; dt_attention has their number and width. */
+/* Rows of heads (dt_heads in engine/ops/ops.h) in the form that kernels use; dt_attention has their number
+ * and width. */
 struct dt_attention_rows {
     void *data;
     int64_t row, sequence; /* strides, in elements */

@@ -35,7 +35,7 @@ struct dt_cuda_state {
     int processors;   /* streaming multiprocessors */
     int shared_bytes; /* shared memory per multiprocessor, for all its blocks */
     bool tf32;        /* fp32 products may round their inputs to tf32 */
-    bool recording;   /* the stream is being captured (graph.h) */
+    bool recording;   /* the stream is being captured (queue.h) */
     cudaStream_t stream;
     dt_cuda_products *products;
     dt_cuda_attention *attention;         /* NULL until it is needed */

@@ -24,7 +24,8 @@
 #define LINE_BYTES  ((size_t)4 << 20) /* a longer line is not of the agent */
 #define ASIDE_BYTES ((off_t)1 << 20)
 
-/* --- journal.c */
+/* --- marks and damaged lines */
+
 static void journal_mark_add(dt_journal *journal, int64_t sequence, int64_t offset)
 {
     journal->marks = dt_array_room(journal->marks, journal->mark_count + 1, &journal->mark_capacity,
@@ -343,7 +344,7 @@ static void number(dt_journal *journal, json_t *event)
     if (jump || journal->mark_count == 0 || journal->next_sequence % DT_JOURNAL_MARK_EVERY == 0)
         journal_mark_add(journal, journal->next_sequence,
                          journal->written_bytes + (int64_t)journal->pending.length);
-    json_object_del(event, "sequence"); /* so that the new one comes last (journal.c) */
+    json_object_del(event, "sequence"); /* so that the new one comes last */
     json_object_del(event, "sum");
     json_object_set_new(event, "sequence", json_integer(journal->next_sequence));
     if (jump)

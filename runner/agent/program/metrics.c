@@ -630,7 +630,7 @@ static void take_match(dt_output_metrics *metrics, const char *line)
     dt_metrics_send(metrics, (int64_t)step, values);
 }
 
-/* metrics.c: takes a line, which is changed. */
+/* Takes a line, which is changed. */
 static void metrics_take_line(dt_output_metrics *metrics, char *line)
 {
     remove_escapes(line);

@@ -19,7 +19,7 @@
 #include "base/strbuf.h"
 #include "runner/agent/program/program.h"
 
-/* --- program.c: reports */
+/* --- program_plan.c: reports */
 
 void dt_reports_send(const dt_reports *reports, json_t *event);
 void dt_reports_warn(const dt_reports *reports, const char *format, ...) DT_PRINTF(2, 3);
@@ -56,7 +56,7 @@ const char *dt_program_path(const dt_plan *plan, const char *path, bool pattern,
 dt_status dt_program_variables(dt_environment *out, const dt_environment *of_rank,
                                const dt_plan *plan, const dt_words_facts *facts, dt_error *err);
 
-/* --- metrics: metrics.c keeps the limits and sends, metrics.c reads lines
+/* --- metrics.c: reads metrics from lines of the output, keeps the limits, and sends
  *
  * Lines    end with a newline or, for progress bars, with a carriage return; longer ones than 64 KiB are skipped.
  *          Escape sequences of terminals are ignored

@@ -19,8 +19,9 @@
  * advances, and whether it could have (runner/supervisor/policy/watchdog.h).
  *
  * The engine's progress counter comes from its event thread: it is requested with one heartbeat and reported with
- * the next. The rest comes from the kernel (activity.h). A rank that a diagnosis has stopped is not reported. Of a
- * `command`, the output counts as progress, and the other facts are those of the program with its descendants.
+ * the next. The rest comes from the kernel (process/describe.h). A rank that a diagnosis has stopped is not
+ * reported. Of a `command`, the output counts as progress, and the other facts are those of the program with its
+ * descendants.
  */
 
 #define PROGRAM_IDLE_SECONDS 0.04 /* of processor time between two heartbeats */

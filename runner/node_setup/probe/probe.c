@@ -70,7 +70,7 @@ static void test(void *context, int64_t i)
     dt_arena_release(&arena);
 }
 
-/* probe/probe.c: adds a fault for each node that ends what a login has left running. */
+/* Adds a fault for each node that ends what a login has left running. */
 static void probe_outliving(dt_probe_report *report, const dt_probe_wish *wish,
                             const dt_bootstrap *bootstrap, dt_arena *arena)
 {

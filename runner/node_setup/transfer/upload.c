@@ -15,7 +15,7 @@
 #include "runner/node_setup/workdir/contents.h"
 #include "runner/transport/remote.h"
 
-/* pack: sends bytes to a command on a node as one zstd stream (remote_helper/unpack.c reads it). */
+/* pack: sends bytes to a command on a node as one zstd stream (remote_helper/receive.c reads it). */
 
 #define PACKED_BYTES ((size_t)262144)
 #define LEVEL        1 /* as fast as a fast network, and packs a bundle to a third of its size */
@@ -71,7 +71,7 @@ void dt_packer_free(dt_packer *packer)
  * Equal name and size prove little: a corpus that was generated again often has the same size. The
  * two are one file in a shared folder if inode and change time (ctime) agree: users cannot set a
  * ctime. Some file systems make it up, in whole seconds, and are not trusted. All other files are
- * compared by their digests, which both machines cache (content.h).
+ * compared by their digests, which both machines cache (workdir/contents.h).
  */
 
 #define SIZE_SECONDS 20.0

@@ -20,7 +20,7 @@
  *   the same two, computing on a device that it may              5 x limit, 10 x hang_seconds
  *     be waiting for
  *
- * limit: from watchdog.h. With two times, the longer counts. A rank that advances clears all ranks: those
+ * limit: of the silence (below). With two times, the longer counts. A rank that advances clears all ranks: those
  * that wait for it do not hang either. The longest legitimate op is the longest of hang_seconds, the least
  * duration of a step on all threads of the rank, and the most processor time seen between two signs of
  * progress. It is compared with processor time, so a rank that gets a tenth of a processor has ten times
@@ -81,7 +81,8 @@ bool dt_straggler_add(dt_straggler *straggler, int64_t rank, double waited_secon
  *   save       "phase"           10 x hang_seconds, and 5 x the longest save so far
  *   ending     "finished"        10 x hang_seconds
  *
- * "and" means the longer of the two. An unusual silence is not a verdict: watchdog.h decides what it means.
+ * "and" means the longer of the two. An unusual silence is not a verdict: the watchdog, below,
+ * decides what it means.
  *
  * Gaps are measured by the clock of rank 0's node. Silence is the sum of the times that its agent reported
  * (dt_silence_pass): delays by a cut connection, or by a pause of this process or the whole machine, do not
@@ -194,7 +195,7 @@ typedef enum dt_watchdog_verdict {
     DT_WATCHDOG_HANGS, /* a rank hangs */
 } dt_watchdog_verdict;
 
-/* silent_seconds, limit_seconds: from watchdog.h. *rank: the rank that hangs, -1 if none. */
+/* silent_seconds, limit_seconds: of the silence (above). *rank: the rank that hangs, -1 if none. */
 dt_watchdog_verdict dt_watchdog_decide(const dt_watchdog *dog, double silent_seconds,
                                        double limit_seconds, int64_t *rank);
 

@@ -65,7 +65,7 @@ static bool has_to_pause(dt_session *session)
     if (!session->settings.is_command || session->verdict.stop_asked || left_ms <= 0 ||
         left_ms > pause_ms) /* the clock was set back */
         return false;
-    dt_log_info("the restart waits for %.1f s", (double)left_ms / 1e3);
+    dt_log_info("restarting in %.1f s", (double)left_ms / 1e3);
     uv_timer_start(&session->restart.pause_timer, session->restart.on_pause_over, (uint64_t)left_ms,
                    0);
     return true;

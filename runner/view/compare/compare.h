@@ -81,8 +81,8 @@ typedef struct dt_bleu_report {
 dt_status dt_bleu_compare(dt_bleu_report *out, const dt_strbuf *ours, const dt_strbuf *theirs,
                           const char *const names[2], const char *tokenizer, dt_arena *arena,
                           dt_error *err);
-/* Checks the numbers of lines before the translation, with the file `input` that will be
- * translated. A pipe is not checked. */
+/* Checks, before `input` is translated, that it has as many lines as `reference`. A pipe is not
+ * checked. */
 dt_status dt_bleu_expect(const char *input, const char *reference, dt_error *err);
 /* Adds one line with its line break. */
 void dt_bleu_add_text(dt_strbuf *out, const dt_bleu_report *report);

@@ -182,7 +182,7 @@ dt_status dt_log_tail_read(dt_log_tail *tail, dt_log_line **lines, int64_t *coun
 void dt_log_lines_join(dt_log_line **lines, int64_t *count, const dt_step_lines *steps,
                        int64_t most, dt_arena *arena);
 
-/* view: draws a followed run, as a block that is redrawn, as plain lines, or as the lines of step_log.h (view.c).
+/* view: draws a followed run, as a block that is redrawn, as plain lines, or as the lines of step_log (view.c).
  *
  * follow.c makes a frame five times a second and passes it to the view. News since the last frame is in exactly
  * one frame. Views only draw.
