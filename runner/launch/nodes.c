@@ -155,13 +155,14 @@ dt_status dt_nodes_plan(dt_plan *out, const dt_recipe *recipe, dt_arena *arena, 
     dt_lent_nodes nodes;
     const char **items;
     dt_node_spec spec;
+    int64_t count;
     dt_status st;
 
     DT_TRY(dt_node_spec_parse(&spec, recipe->nodes.items[0], arena, err));
-    lender = dt_transport_lender(spec.destination);
+    lender = dt_transport_lender(&count, spec.destination);
     if (lender == NULL)
         return dt_plan_make(out, recipe, dt_resources_cores(), arena, err);
-    DT_TRY(lender->expand(&nodes, dt_node_slurm_count(spec.destination), arena, err));
+    DT_TRY(lender->expand(&nodes, count, arena, err));
     if (recipe->strategy.kind == DT_STRATEGY_DP && nodes.count > 1)
         DT_THROW(err, DT_ERR_RECIPE,
                  "'strategy' is 'dp', which trains on one node, but 'nodes: %s' has %lld: use "

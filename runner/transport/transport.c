@@ -2,6 +2,7 @@
 #include "runner/transport/transport.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* --- quoting */
@@ -81,16 +82,24 @@ dt_status dt_transport_find(const dt_transport **out, const char *node, dt_error
                    "node '%s': invalid name (expected letters, digits and '._-@:%%/[]+')", node);
 }
 
-const dt_transport *dt_transport_lender(const char *destination)
-{
-    for (size_t i = 0; i < sizeof(transports) / sizeof(transports[0]); i++) {
-        size_t length = strlen(transports[i]->kind);
+#define COUNT_DIGITS_MAX 9
 
-        if (transports[i]->expand != NULL &&
-            strncmp(destination, transports[i]->kind, length) == 0 &&
-            (destination[length] == '\0' || destination[length] == ':'))
+const dt_transport *dt_transport_lender(int64_t *count, const char *destination)
+{
+    size_t kind = strcspn(destination, ":"), digits;
+    const char *number = destination + kind + (destination[kind] == ':');
+
+    *count = 0;
+    digits = strspn(number, "0123456789");
+    if (number[digits] != '\0' || digits > COUNT_DIGITS_MAX)
+        return NULL;
+    *count = strtoll(number, NULL, 10);
+    if (destination[kind] == ':' && *count == 0)
+        return NULL;
+    for (size_t i = 0; i < sizeof(transports) / sizeof(transports[0]); i++)
+        if (transports[i]->expand != NULL && strlen(transports[i]->kind) == kind &&
+            strncmp(destination, transports[i]->kind, kind) == 0)
             return transports[i];
-    }
     return NULL;
 }
 

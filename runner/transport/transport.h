@@ -62,7 +62,7 @@ void dt_quote_script(dt_strbuf *out, const char *script);
 #define DT_TRANSPORT_END        "\036dtrun-ends-here-"
 #define DT_TRANSPORT_END_DIGITS 16
 
-/* What a run needs of a transport that lends it nodes, for each node. */
+/* What a run needs of a transport that lends it nodes. */
 typedef struct dt_place_wish {
     const char *name; /* of the run's recipe */
     int64_t nodes, tasks_per_node, cpus_per_task, gpus_per_node;
@@ -164,8 +164,9 @@ extern const dt_transport dt_transport_local, dt_transport_slurm, dt_transport_s
 /* Finds the transport of a node. DT_ERR_UNSUPPORTED, naming the node, if there is none. */
 dt_status dt_transport_find(const dt_transport **out, const char *node, dt_error *err);
 
-/* Returns the transport with `expand` for a recipe's destination KIND or KIND:...; NULL: the destination is a node. */
-const dt_transport *dt_transport_lender(const char *destination);
+/* Returns the transport with `expand` for a recipe's destination KIND:COUNT, or KIND with *count 0; NULL: the destination
+ * is a node. */
+const dt_transport *dt_transport_lender(int64_t *count, const char *destination);
 
 /* Returns `lent` of the node's transport. */
 bool dt_transport_is_lent(const char *node);

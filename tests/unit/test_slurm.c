@@ -87,16 +87,20 @@ static void test_a_promised_node_has_its_transport_but_no_command(void **state)
 
 static void test_only_a_lender_takes_a_destination(void **state)
 {
-    static const char *const nodes[] = {"localhost", "localhost#2", "local",  "ssh",
-                                        "ssh:4",     "gpu-a",       "slurmy", "root@slurm"};
+    static const char *const nodes[] = {
+        "localhost",  "localhost#2", "local",   "ssh",      "ssh:4",  "gpu-a",         "slurmy",
+        "root@slurm", "slurm:0",     "slurm:x", "slurm:4x", "slurm:", "slurm:12/gpu-a"};
+    int64_t count;
 
     (void)state;
-    assert_ptr_equal(dt_transport_lender("slurm"), &dt_transport_slurm);
-    assert_ptr_equal(dt_transport_lender("slurm:4"), &dt_transport_slurm);
-    for (size_t i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++) {
-        assert_null(dt_transport_lender(nodes[i]));
-        assert_false(dt_transport_is_lent(nodes[i]));
-    }
+    assert_ptr_equal(dt_transport_lender(&count, "slurm"), &dt_transport_slurm);
+    assert_int_equal(count, 0);
+    assert_ptr_equal(dt_transport_lender(&count, "slurm:4"), &dt_transport_slurm);
+    assert_int_equal(count, 4);
+    for (size_t i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++)
+        assert_null(dt_transport_lender(&count, nodes[i]));
+    assert_false(dt_transport_is_lent("localhost#2"));
+    assert_false(dt_transport_is_lent("gpu-a"));
 }
 
 static void expect_words(const char *job_state, const char *reason, const char *words)
