@@ -312,17 +312,21 @@ bool dt_node_is_here(const char *destination)
            (strlen(destination) == length && strncasecmp(destination, host, length) == 0);
 }
 
-bool dt_node_is_slurm(const char *destination)
+bool dt_node_is_slurm(const char *item)
 {
-    return strcmp(destination, "slurm") == 0 || strncmp(destination, "slurm:", 6) == 0;
+    const char *at = item + strspn(item, blanks);
+    size_t length = strcspn(at, blanks);
+
+    return length >= 5 && strncmp(at, "slurm", 5) == 0 && (length == 5 || at[5] == ':');
 }
 
-int64_t dt_node_slurm_count(const char *destination)
+int64_t dt_node_slurm_count(const char *item)
 {
+    const char *at = item + strspn(item, blanks);
     int64_t count;
 
-    if (strncmp(destination, "slurm:", 6) != 0 ||
-        !read_count(&count, destination + 6, strlen(destination + 6)) || count > DT_NODES_MAX)
+    if (strncmp(at, "slurm:", 6) != 0 || !read_count(&count, at + 6, strcspn(at + 6, blanks)) ||
+        count > DT_NODES_MAX)
         return 0;
     return count;
 }

@@ -48,10 +48,10 @@ dt_status dt_nodes_read_hostfile(dt_string_list *out, const char *path, dt_arena
 /* Returns whether it is localhost, localhost#N, a loopback address or this machine's host name. */
 bool dt_node_is_here(const char *destination);
 
-/* Returns whether it is "slurm" or "slurm:N". */
-bool dt_node_is_slurm(const char *destination);
+/* Returns whether the item, such as "slurm ranks=2", or the destination is "slurm" or "slurm:N". */
+bool dt_node_is_slurm(const char *item);
 /* Returns N of "slurm:N", or 0. */
-int64_t dt_node_slurm_count(const char *destination);
+int64_t dt_node_slurm_count(const char *item);
 
 #ifdef __cplusplus
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "recipes/fields/fields.h"
+#include "recipes/fields/nodes.h"
 
 enum { LAYERS = 2, HEADS = 2, WIDTH = 64, SEQUENCES = 4, TOKENS = 64, MICRO_STEPS = 2, RANKS = 2 };
 /* With a large vocabulary the output layer takes most of the time. */
@@ -61,8 +62,8 @@ static void shrink_processes(dt_recipe *out, const dt_recipe *recipe, int64_t ra
     int64_t each = dt_recipe_processes(recipe), nodes = (int64_t)recipe->nodes.count;
     const char *first = nodes > 0 ? recipe->nodes.items[0] : "";
 
-    if (strncmp(first, "slurm:", strlen("slurm:")) == 0)
-        nodes = strcmp(first, one_of_slurm[0]) == 0 ? 1 : RANKS;
+    if (dt_node_slurm_count(first) > 0)
+        nodes = dt_node_slurm_count(first) == 1 ? 1 : RANKS;
     if (each == DT_PROCESSES_NODE) {
         if (ranks == 0)
             ranks = nodes > 1 || asks_for_rank(&recipe->command) ? RANKS : 1;

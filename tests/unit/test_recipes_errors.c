@@ -202,6 +202,8 @@ static void test_fields_that_contradict_each_other_are_refused(void **state)
          "/r/gpt.yaml:5:12: 'nodes_min' is 3, but there are only 2 nodes"},
         {LEAST "nodes: slurm:4\nnodes_min: 5\n",
          "/r/gpt.yaml:5:12: 'nodes_min' is 5, but there are only 4 nodes"},
+        {LEAST "nodes: slurm:4 ranks=2\nnodes_min: 5\n",
+         "/r/gpt.yaml:5:12: 'nodes_min' is 5, but there are only 4 nodes"},
         {LEAST "nodes: slurm:4\nslurm: -p main\n",
          "/r/gpt.yaml:5:8: 'slurm.options' takes options of sbatch in their long form, as in "
          "'--partition=gpu'"},

@@ -143,6 +143,14 @@ static void test_this_machine_is_known_by_its_names(void **state)
     assert_false(dt_node_is_here("gpu-a"));
     assert_int_equal(dt_node_slurm_count("slurm:12"), 12);
     assert_int_equal(dt_node_slurm_count("slurm:x"), 0);
+    assert_int_equal(dt_node_slurm_count("slurm:4 ranks=2"), 4);
+    assert_int_equal(dt_node_slurm_count("slurm ranks=2"), 0);
+    assert_true(dt_node_is_slurm("slurm"));
+    assert_true(dt_node_is_slurm("slurm:4"));
+    assert_true(dt_node_is_slurm("slurm ranks=2"));
+    assert_true(dt_node_is_slurm("slurm:4 gpus=1"));
+    assert_false(dt_node_is_slurm("slurmy"));
+    assert_false(dt_node_is_slurm("slurm-a ranks=2"));
 }
 
 static void test_times_are_read_as_people_write_them(void **state)
