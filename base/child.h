@@ -49,8 +49,9 @@ typedef struct dt_child_call {
     const char *missing;
 } dt_child_call;
 
-/* Runs a program, and ends what it has left in its group. *exit_code is its exit code, or 128 plus the signal that ended
- * it. Output that others still write after the program's end is not waited for. DT_ERR_TIMEOUT: the time limit. */
+/* Runs a program, and ends what it has left in its group. *exit_code is its exit code, or 128 plus the
+ * signal that ended it. Output that others still write after the program's end is not waited for.
+ * DT_ERR_TIMEOUT: the time limit. */
 dt_status dt_child_run(int *exit_code, const dt_child_call *call, dt_error *err);
 
 /* --- one program that the caller attends to */
@@ -88,8 +89,9 @@ bool dt_child_has_ended(dt_child *child, int *code);
 /* Waits for the end up to `seconds`; false: it still runs. *code as above. */
 bool dt_child_wait(dt_child *child, int *code, double seconds);
 
-/* Kills the group and waits for the program, at most DT_CHILD_END_SECONDS. If the program has ended before, it still
- * kills what is left of the group: ssh leaves the children of its ProxyCommand. Call it soon after that end, and once. */
+/* Kills the group and waits for the program, at most DT_CHILD_END_SECONDS. If the program has ended before,
+ * it still kills what is left of the group: ssh leaves the children of its ProxyCommand. Call it soon after
+ * that end, and once. */
 void dt_child_end(dt_child *child);
 
 /* From now on dt_child_end spares the program's group: something in it serves other processes, as the ProxyCommand of

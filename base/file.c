@@ -281,7 +281,8 @@ dt_status dt_file_lock(int *fd, const char *path, dt_error *err)
 
 /* --- the Castagnoli CRC */
 
-/* "123456789" gives 0xE3069283. Handles four bits at a time: a table of 16 entries needs no initialization, and the records are small. */
+/* "123456789" gives 0xE3069283. Handles four bits at a time: a table of 16 entries needs no initialization,
+ * and the records are small. */
 static uint32_t crc32c(const void *bytes, size_t length)
 {
     static const uint32_t table[16] = {0x00000000, 0x105ec76f, 0x20bd8ede, 0x30e349b1,

@@ -39,7 +39,8 @@ char *dt_strdup(const char *text);
 
 /* Aborts without memory. New elements are uninitialized. free() releases the array. */
 void *dt_array_room(void *items, int64_t count, int64_t *capacity, size_t elem_bytes);
-/* The same for a large table. Returns NULL without memory; then the array and its capacity are unchanged. count >= 1. */
+/* The same for a large table. Returns NULL without memory; then the array and its capacity are unchanged.
+ * count >= 1. */
 void *dt_array_try_room(void *items, int64_t count, int64_t *capacity, size_t elem_bytes);
 
 /* Prints "out of memory: cannot allocate N bytes" and aborts. */

@@ -43,8 +43,9 @@ const char *dt_run_state_word(const dt_run *run);
 /* The curve that shows a run's progress: the rate of lines of a run that processes lines, else the loss. */
 dt_status dt_progress_curve(const char **out, dt_store *store, const dt_run *run, dt_error *err);
 
-/* The newest two points of this curve that the newest attempt itself recorded: without points of earlier attempts, which
- * a resume from an earlier step undid, and without points that a fork copied from its parent. */
+/* The newest two points of this curve that the newest attempt itself recorded: without points of earlier
+ * attempts, which a resume from an earlier step undid, and without points that a fork copied from its
+ * parent. */
 typedef struct dt_last_points {
     int64_t count;               /* 0 to 2 */
     int64_t step[2], time_ms[2]; /* the newest first; 0 beyond count */

@@ -1,4 +1,5 @@
-/* run: stores one row per run with the values that lists show and the labels of its user; attempt.c changes its state. */
+/* run: stores one row per run with the values that lists show and the labels of its user; attempt.c changes
+ * its state. */
 #include "store/store_int.h"
 
 #include <math.h>

@@ -106,10 +106,6 @@ dt_status dt_checkpoint_use_part(dt_checkpoint_part **out, dt_checkpoint *checkp
  * that a reader would accept. */
 dt_status dt_checkpoint_remove(const char *path, dt_error *err);
 
-/* gather: collects the JSON of all ranks on those that want it, by broadcasts; needs no shared file
- * system.
- */
-
 /* shard: writes one rank's part of a checkpoint.
  *
  * Files      model-RANK.safetensors (values) and optimizer-RANK.safetensors (both moments), each

@@ -5,7 +5,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "engine/checkpoint/list.h"
+#include "engine/checkpoint/checkpoint.h"
 
 /* Entries are newest first; stays[i] and is_best[i] belong to entries[i]. */
 typedef struct pruning {

@@ -1,5 +1,5 @@
 /* list: the names of checkpoints, those below a directory, and the newest of them. */
-#include "engine/checkpoint/list.h"
+#include "engine/checkpoint/checkpoint.h"
 
 #include <ctype.h>
 #include <dirent.h>

@@ -34,7 +34,8 @@ bool dt_layer_adds_once(const dt_model *model)
     return model->peers == NULL || model->config.tensor.rank == 0;
 }
 
-/* The tensors of parameters first .. last, which are joined, as one with all their rows. No data if the first has none. */
+/* The tensors of parameters first .. last, which are joined, as one with all their rows. No data if the
+ * first has none. */
 static dt_tensor linear_joined(const dt_tensor *params, int first, int last)
 {
     dt_tensor all = params[first];

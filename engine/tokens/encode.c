@@ -377,8 +377,9 @@ out:
     return st;
 }
 
-/* Adds the tokens of words[at .. count - 1] as far as the words are in the lines of the cache. Returns the first word that
- * is not. A slot is copied with its count: the list must have room for DT_WORD_COPIED ids a word. */
+/* Adds the tokens of words[at .. count - 1] as far as the words are in the lines of the cache. Returns the
+ * first word that is not. A slot is copied with its count: the list must have room for DT_WORD_COPIED ids a
+ * word. */
 static inline size_t add_known(dt_ids *out, const cut_word *words, size_t at, size_t count)
 {
     int32_t *to = out->items + out->count;

@@ -428,8 +428,9 @@ void dt_splitter_begin(dt_splitter *splitter, const dt_split *split, const char 
     splitter->ends[0] += length;
 }
 
-/* Returns the end of the word at `position`: the last stage whose piece is not finished finds its next piece, and every later
- * stage starts on that piece. dt_splitter_block leaves pieces behind; these end before `position`. */
+/* Returns the end of the word at `position`: the last stage whose piece is not finished finds its next
+ * piece, and every later stage starts on that piece. dt_splitter_block leaves pieces behind; these end
+ * before `position`. */
 static place staged_end(dt_splitter *splitter, place position)
 {
     int count = splitter->split->count, stage = count;

@@ -113,8 +113,8 @@ void dt_splitter_begin(dt_splitter *splitter, const dt_split *split, const char 
  * previous word. */
 const unsigned char *dt_splitter_next(dt_splitter *splitter, const unsigned char *at);
 #define DT_SPLIT_BLOCK 64
-/* Returns many word ends at once: bit i is set if a word ends before at[i], i < DT_SPLIT_BLOCK. No end before the highest bit is left
- * out. 0: only dt_splitter_next can find the end. */
+/* Returns many word ends at once: bit i is set if a word ends before at[i], i < DT_SPLIT_BLOCK. No end
+ * before the highest bit is left out. 0: only dt_splitter_next can find the end. */
 uint64_t dt_splitter_block(const dt_splitter *splitter, const unsigned char *at);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
-/* tokenizer_config: reads the files next to a tokenizer.json: the token that ends documents, and the settings with which
- * transformers' AutoTokenizer makes other ids than tokenizer.json alone (tokenization_utils_tokenizers.py).
- */
+/* tokenizer_config: reads the files next to a tokenizer.json: the token that ends documents, and the
+ * settings with which transformers' AutoTokenizer makes other ids than tokenizer.json alone
+ * (tokenization_utils_tokenizers.py). */
 #include <stdio.h>
 #include <string.h>
 

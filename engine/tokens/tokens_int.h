@@ -107,9 +107,10 @@ typedef enum dt_split_block_kind {
 /* DT_BLOCK_NONE: only dt_splitter_next supports the split. */
 dt_split_block_kind dt_split_block_kind_of(const dt_split *split);
 
-/* Returns the word ends after the word start at[0]: bit i is set if a word ends before at[i]. The mask has only the ends
- * that the bytes before the first one that is not ASCII determine, and none is left out before its highest bit. 0: the
- * end of the first word is not among them. `left`: bytes from at[0] to the end of the text. */
+/* Returns the word ends after the word start at[0]: bit i is set if a word ends before at[i]. The mask has
+ * only the ends that the bytes before the first one that is not ASCII determine, and none is left out
+ * before its highest bit. 0: the end of the first word is not among them. `left`: bytes from at[0] to the
+ * end of the text. */
 uint64_t dt_split_block(dt_split_block_kind kind, const unsigned char *at, size_t left);
 
 /* charsmap: replaces characters as the normalizer of a SentencePiece model does.

@@ -229,9 +229,9 @@ out:
     return st;
 }
 
-/* Collective: translates the sentences in each rank's batch. *stopped: a rank was asked to stop
- * before all were translated. Exchanges with the other ranks after every TOGETHER sentences, so that a stop request is seen in
- * time even if one rank's sentences are long. */
+/* Collective: translates the sentences in each rank's batch. *stopped: a rank was asked to stop before all
+ * were translated. Exchanges with the other ranks after every TOGETHER sentences, so that a stop request is
+ * seen in time even if one rank's sentences are long. */
 static dt_status valid_bleu_add(dt_train_session *session, bool *stopped, dt_error *err)
 {
     double sums[2] = {1, 0}; /* ranks with sentences left, ranks that were asked to stop */

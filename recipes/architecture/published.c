@@ -167,7 +167,8 @@ static const dt_published_word scalings[] = {
 
 /* clang-format off */ /* a row a field */
 
-/* Newer versions keep all fields of rotary positions in one object, "rope_parameters": huggingface.c moves them here. */
+/* Newer versions keep all fields of rotary positions in one object, "rope_parameters": huggingface.c moves
+ * them here. */
 #define ROPE                                                                                        \
     {.key = "rope_theta", .path = "model.rope_theta", .absent = "10000"},                             \
     {.key = "rope_scaling.rope_type", .also = {"rope_scaling.type"}, .path = "model.rope_scaling",    \

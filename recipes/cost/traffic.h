@@ -89,9 +89,9 @@ double dt_traffic_across(dt_traffic_kind kind, const dt_traffic_group *group, in
 /* Returns the bytes that a node sends to others in all messages and sums; *sums: those of sums within layers. */
 double dt_traffic_across_bytes(const dt_traffic *traffic, double *sums);
 
-/* Lists the messages of `micro_steps` micro-steps among `world_size` ranks, `node_ranks` of them on each node (0: all);
- * none for one. vocab as for dt_memory_estimate. DT_ERR_RECIPE for dp with more than one process, which has no communicator,
- * and for buckets so small that a step has more than 131,072 messages. */
+/* Lists the messages of `micro_steps` micro-steps among `world_size` ranks, `node_ranks` of them on each
+ * node (0: all); none for one. vocab as for dt_memory_estimate. DT_ERR_RECIPE for dp with more than one
+ * process, which has no communicator, and for buckets so small that a step has more than 131,072 messages. */
 dt_status dt_traffic_make(dt_traffic *out, const dt_recipe *recipe, int64_t vocab,
                           int64_t world_size, int64_t node_ranks, int64_t micro_steps,
                           dt_arena *arena, dt_error *err);

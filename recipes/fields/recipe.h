@@ -363,8 +363,8 @@ static inline int64_t dt_recipe_data_ranks(const dt_recipe *recipe, int64_t worl
     return world_size > tensor ? world_size / tensor : 1;
 }
 
-/* Returns among how many ranks fsdp divides what a tensor rank holds; 1: the strategy divides nothing. node_ranks: ranks
- * on each node; 0: all. */
+/* Returns among how many ranks fsdp divides what a tensor rank holds; 1: the strategy divides nothing.
+ * node_ranks: ranks on each node; 0: all. */
 static inline int64_t dt_recipe_shard_ranks(const dt_recipe *recipe, int64_t world_size,
                                             int64_t node_ranks)
 {

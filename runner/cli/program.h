@@ -12,8 +12,9 @@ dt_status dt_program_agent(const char **path, dt_arena *arena, dt_error *err);
 /* Path of dtrun-engine, or DTRUN_ENGINE. Errors as above. */
 dt_status dt_program_engine(const char **path, dt_arena *arena, dt_error *err);
 
-/* Converts the exit code of an engine (dt_child_run) to a status, with the engine's own message from its stderr, which is
- * split into lines: DT_OK for 0, DT_ERR_USAGE for 2, else DT_ERR_CORRUPT. DT_ERR_IO if it printed no message. */
+/* Converts the exit code of an engine (dt_child_run) to a status, with the engine's own message from its
+ * stderr, which is split into lines: DT_OK for 0, DT_ERR_USAGE for 2, else DT_ERR_CORRUPT. DT_ERR_IO if it
+ * printed no message. */
 dt_status dt_program_engine_status(int exit_code, dt_strbuf *errors, dt_error *err);
 
 #endif

@@ -284,7 +284,8 @@ static void add_recipe(dt_strbuf *out, const dt_term *term, const char *text)
     }
 }
 
-/* Draws the whole curve of a metric in SPARK_COLUMNS columns, or in those that the terminal has room for; "" if it has fewer than two points. */
+/* Draws the whole curve of a metric in SPARK_COLUMNS columns, or in those that the terminal has room for;
+ * "" if it has fewer than two points. */
 static dt_status make_spark(const char **out, const dt_term *term, dt_store *store,
                             const dt_run *run, const char *name, dt_arena *arena, dt_error *err)
 {

@@ -82,8 +82,8 @@ static void set_layers(dt_draft *draft, const dt_flags *flags, const pairs_arch 
                         dt_flags_given(flags, decoder) ? dt_flags_from(flags, decoder) : from);
 }
 
-/* Returns true if the architecture or the flags of both sides have the setting; *shown: the source. Lists a flag of only
- * one side as not carried. */
+/* Returns true if the architecture or the flags of both sides have the setting; *shown: the source. Lists a
+ * flag of only one side as not carried. */
 static bool both(dt_draft *draft, const dt_flags *flags, const char *encoder, const char *decoder,
                  bool of_arch, const char *from, const char **shown)
 {

@@ -58,8 +58,9 @@ typedef struct dt_launcher {
         *local_rank; /* the argument that the launcher adds, "--local_rank={local_rank}"; NULL */
 } dt_launcher;
 
-/* Reads the launcher; parts that are not carried go to the draft's `left`. `job`: the size of the Slurm job that the script
- * asks for; NULL: none. keeps: the recipe gets the command, with its wrappers, Python and variables. */
+/* Reads the launcher; parts that are not carried go to the draft's `left`. `job`: the size of the Slurm job
+ * that the script asks for; NULL: none. keeps: the recipe gets the command, with its wrappers, Python and
+ * variables. */
 dt_status dt_launcher_read(dt_launcher *out, const dt_script *script, const dt_launcher *job,
                            bool keeps, dt_draft *draft, dt_error *err);
 

@@ -6,8 +6,8 @@
 #include "base/file.h"
 #include "runner/convert/launcher.h"
 
-/* mpi_flags: lists the flags of mpirun and mpiexec of Open MPI, MPICH (hydra) and Intel MPI, whose names have one or two
- * dashes. tests/peers/launcher_flags.py compares the table with the programs. */
+/* mpi_flags: lists the flags of mpirun and mpiexec of Open MPI, MPICH (hydra) and Intel MPI, whose names
+ * have one or two dashes. tests/peers/launcher_flags.py compares the table with the programs. */
 
 #define CORES  "dtrun divides the cores of a node among its ranks ('threads')"
 #define FINDS  "dtrun finds its own connections"
@@ -149,8 +149,8 @@ out:
     return st;
 }
 
-/* Divides the processes as mpirun does: the first host takes its slots, then the next one, until -np processes are placed.
- * Without slots and processes per node the shares are equal. */
+/* Divides the processes as mpirun does: the first host takes its slots, then the next one, until -np
+ * processes are placed. Without slots and processes per node the shares are equal. */
 static dt_status fill_hosts(dt_launcher *l, bool slots, int64_t each, const char *from,
                             dt_error *err)
 {

@@ -172,8 +172,9 @@ static dt_status take_option(dt_flags *flags, const char *word, dt_error *err)
     return set_one(flags, name, &value, word, word, err);
 }
 
-/* Reads the words after train.py: files, which can be in `folder` (NULL: none), and options. A later setting replaces an
- * earlier one. Values that only a shell or Python can evaluate go to the draft's `left`. */
+/* Reads the words after train.py: files, which can be in `folder` (NULL: none), and options. A later
+ * setting replaces an earlier one. Values that only a shell or Python can evaluate go to the draft's
+ * `left`. */
 static dt_status nanogpt_read_settings(dt_flags *flags, dt_draft *draft,
                                        const dt_launcher *launcher, const char *folder,
                                        dt_error *err)
@@ -426,9 +427,9 @@ static bool is_config(const char *path, const char *folder)
     return found;
 }
 
-/* Recognizes nanoGPT's train.py, since many programs have a file of this name: its configurator accepts only Python files
- * and --name=value with names that it knows. Unless the user says so, one of these must be a name, or a file with a name,
- * that nothing else has. */
+/* Recognizes nanoGPT's train.py, since many programs have a file of this name: its configurator accepts
+ * only Python files and --name=value with names that it knows. Unless the user says so, one of these must
+ * be a name, or a file with a name, that nothing else has. */
 static bool knows(const dt_launcher *launcher)
 {
     size_t known = 0, unknown = 0, files = 0;

@@ -25,8 +25,8 @@ static const char *const standins[] = {
     "torchrun", "accelerate", "accelerate-launch", "deepspeed", "mpirun",  "mpiexec",
     "srun",     "sbatch",     "fairseq-train",     "python",    "python3", NULL};
 
-/* The script of a stand-in; %d is the number of records that are kept. The first words pass a Python that launches nothing on
- * to the next one in PATH. */
+/* The script of a stand-in; %d is the number of records that are kept. The first words pass a Python that
+ * launches nothing on to the next one in PATH. */
 static const char script_of_standin[] =
     "#!/bin/sh\n"
     "name=${0##*/}\n"

@@ -24,8 +24,8 @@ typedef struct dt_convert_tool {
 
 extern const dt_convert_tool dt_tool_fairseq, dt_tool_llmc, dt_tool_nanogpt, dt_tool_command;
 
-/* command.c: returns why the word looks like a secret; NULL: it does not. `next`: the word after it, or NULL. The result names
- * the flag, never the value. */
+/* command.c: returns why the word looks like a secret; NULL: it does not. `next`: the word after it, or
+ * NULL. The result names the flag, never the value. */
 const char *dt_secret_reason(const char *word, const char *next, dt_arena *arena);
 /* Returns true if the variable "NAME=value" looks like a secret. */
 bool dt_secret_is_variable(const char *assignment);
@@ -33,14 +33,14 @@ bool dt_secret_is_variable(const char *assignment);
 /* NULL-terminated. */
 extern const dt_convert_tool *const dt_convert_tools[];
 
-/* Converts the command of the script, if a tool supports it (any tool but `command`, or only `tool`). `job`: the size of its
- * Slurm job, or NULL. *found: the tool; NULL: none supports it. */
+/* Converts the command of the script, if a tool supports it (any tool but `command`, or only `tool`).
+ * `job`: the size of its Slurm job, or NULL. *found: the tool; NULL: none supports it. */
 dt_status dt_tools_convert(const dt_convert_tool **found, dt_draft *draft, const dt_script *script,
                            const dt_launcher *job, const dt_convert_tool *tool, const char *folder,
                            dt_error *err);
 
-/* Converts a script of sbatch: its nodes, and the command that it starts. `options`: words of an sbatch command line, which
- * replace those of the script. */
+/* Converts a script of sbatch: its nodes, and the command that it starts. `options`: words of an sbatch
+ * command line, which replace those of the script. */
 dt_status dt_slurm_convert(dt_draft *draft, const char *text, size_t length, const char *path,
                            const dt_shell_command *options, dt_error *err);
 
@@ -56,7 +56,8 @@ dt_status dt_slurm_convert(dt_draft *draft, const char *text, size_t length, con
 bool dt_convert_knows(const char *name);
 /* Runs dtrun import NAME: writes the recipe to stdout or to the file of -o, and what was not carried to stderr. */
 dt_status dt_convert(dt_call *call, dt_error *err);
-/* Runs dtrun import --record: runs a script with stand-ins for launchers, and writes a recipe for each of their commands. */
+/* Runs dtrun import --record: runs a script with stand-ins for launchers, and writes a recipe for each of
+ * their commands. */
 dt_status dt_convert_record(dt_call *call, dt_error *err);
 
 #endif

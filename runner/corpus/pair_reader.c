@@ -21,7 +21,8 @@ static void pair_tally_broken(dt_pair_tally *out, const char *path, int64_t line
                           (long long)line, why);
 }
 
-/* Passes a pair to the sink and counts it. `paths`: the file of each side, or one file and NULL. Passes a pair to the sink and counts it. `paths`: the file of each side, or one file and NULL. */
+/* Passes a pair to the sink and counts it. `paths`: the file of each side, or one file and NULL. Passes a
+ * pair to the sink and counts it. `paths`: the file of each side, or one file and NULL. */
 static dt_status pair_tally_add(dt_pair_tally *out, const dt_pair_text *pair,
                                 const char *const *paths, int64_t line, const dt_pair_sink *sink,
                                 dt_error *err)

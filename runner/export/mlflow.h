@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "runner/fetch/rest.h"
+#include "runner/fetch/fetch.h"
 #include "store/curve.h"
 #include "store/run.h"
 

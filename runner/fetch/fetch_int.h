@@ -22,8 +22,8 @@ typedef struct dt_fetch_part {
     char etag[256]; /* of the file that `have_bytes` belong to; "": unknown */
 } dt_fetch_part;
 
-/* Downloads the missing bytes of the part. DT_OK: the server says that the part is complete. *again: another try can get
- * more. The part keeps the received bytes also after a failure. */
+/* Downloads the missing bytes of the part. DT_OK: the server says that the part is complete. *again:
+ * another try can get more. The part keeps the received bytes also after a failure. */
 dt_status dt_fetch_get(dt_fetch_part *part, bool *again, const dt_fetch_url *url,
                        const dt_fetch_progress *progress, dt_error *err);
 

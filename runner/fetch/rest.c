@@ -1,4 +1,4 @@
-#include "runner/fetch/rest.h"
+#include "runner/fetch/fetch.h"
 
 #include <curl/curl.h>
 #include <stdlib.h>

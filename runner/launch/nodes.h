@@ -60,8 +60,9 @@ dt_status dt_nodes_check(dt_preflight *flight, const char *recipe, const dt_call
 
 /* Returns true if the recipe's folder is here and sent to nodes that do not share it. */
 bool dt_launch_workdir_is_sent(const dt_recipe *recipe);
-/* Sets flight->tree and flight->plan.tree if a probed node does not share the folder, and reports the size. For a
- * setup, which depends on the content, sets flight->plan.tree in any case. report NULL: no node gets the folder. DT_ERR_RECIPE: it is too large, or cannot be read. */
+/* Sets flight->tree and flight->plan.tree if a probed node does not share the folder, and reports the size.
+ * For a setup, which depends on the content, sets flight->plan.tree in any case. report NULL: no node gets
+ * the folder. DT_ERR_RECIPE: it is too large, or cannot be read. */
 dt_status dt_launch_workdir_take(dt_preflight *flight, const dt_probe_report *report,
                                  const dt_call *call, dt_error *err);
 /* Asks the nodes of the run whether the command changed files there that this machine changed too. DT_ERR_RECIPE: names

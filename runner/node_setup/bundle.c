@@ -149,7 +149,8 @@ out:
     return st;
 }
 
-/* Returns true for "PREFIX13" or, with two numbers, "PREFIX13.0": the name that is loaded, not the file that it links to. */
+/* Returns true for "PREFIX13" or, with two numbers, "PREFIX13.0": the name that is loaded, not the file
+ * that it links to. */
 static bool is_library(const char *name, const char *prefix, int numbers)
 {
     size_t length = strlen(prefix);

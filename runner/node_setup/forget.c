@@ -10,7 +10,8 @@
 #define NAMES_MAX      5
 #define TOPS_MAX       20
 
-/* Adds the first names, and the recipe's line that brings all of them: its paths are folders and files of the workdir. */
+/* Adds the first names, and the recipe's line that brings all of them: its paths are folders and files of
+ * the workdir. */
 static void add_names(dt_strbuf *out, const json_t *paths, long long count)
 {
     json_t *tops = json_object(), *path;

@@ -53,8 +53,9 @@ dt_status dt_node_addresses_find(dt_node_addresses *out, const char *node, const
                                  const json_t *seen_from, const char *interface, dt_arena *arena,
                                  dt_error *err);
 
-/* Sets chosen[i] to the address of all[i] in the family that all nodes have. If they share both families, it is the
- * family that most nodes prefer, or IPv4 if equally many do. DT_ERR_UNSUPPORTED if they share none, naming two nodes. */
+/* Sets chosen[i] to the address of all[i] in the family that all nodes have. If they share both families,
+ * it is the family that most nodes prefer, or IPv4 if equally many do. DT_ERR_UNSUPPORTED if they share
+ * none, naming two nodes. */
 dt_status dt_node_addresses_agree(const char **chosen, const dt_node_addresses *node_addresses,
                                   int64_t count, dt_error *err);
 
@@ -79,8 +80,8 @@ typedef struct dt_bootstrap {
 dt_status dt_bootstrap_init(dt_bootstrap *out, dt_arena *arena, dt_error *err);
 void dt_bootstrap_release(dt_bootstrap *bootstrap); /* accepts a zeroed struct */
 
-/* Returns the object of remote_helper/probe.c for the node; copies the agent first if it is missing. *skew_ms: the node's
- * clock minus this machine's, within the time of the answer. bundle: "-" for none. */
+/* Returns the object of remote_helper/probe.c for the node; copies the agent first if it is missing.
+ * *skew_ms: the node's clock minus this machine's, within the time of the answer. bundle: "-" for none. */
 dt_status dt_bootstrap_probe(json_t **facts, int64_t *skew_ms, const dt_bootstrap *bootstrap,
                              const char *node, const char *bundle, const atomic_bool *cancelled,
                              dt_error *err);
@@ -163,15 +164,17 @@ typedef struct dt_gather_request {
  * removed it. */
 dt_status dt_nodes_gather(char *name, const dt_gather_request *request, dt_error *err);
 
-/* Removes the folder of the attempt on the node and, on a node with its own checkpoints, the checkpoints that `home`
- * names, one per line; and of a command's folder what was sent. *kept: names of the checkpoints that stay; *files:
- * "12 files (3.4 MB) in PATH: NAMES" that the command wrote, and the line of a recipe that brings them, or nothing. The caller must have copied the contents of the
- * attempt's folder. Succeeds if nothing is there; does nothing for this machine. */
+/* Removes the folder of the attempt on the node and, on a node with its own checkpoints, the checkpoints
+ * that `home` names, one per line; and of a command's folder what was sent. *kept: names of the checkpoints
+ * that stay; *files: "12 files (3.4 MB) in PATH: NAMES" that the command wrote, and the line of a recipe
+ * that brings them, or nothing. The caller must have copied the contents of the attempt's folder. Succeeds
+ * if nothing is there; does nothing for this machine. */
 dt_status dt_node_forget(dt_strbuf *kept, dt_strbuf *files, const dt_node_layout *layout,
                          const char *home, const atomic_bool *cancelled, dt_error *err);
 
-/* Removes all that an ended run has on the node, with the files of its command; copies the agent first if it is missing.
- * Does nothing for this machine. DT_ERR_IO: an agent still serves the run, or a file cannot be removed. */
+/* Removes all that an ended run has on the node, with the files of its command; copies the agent first if
+ * it is missing. Does nothing for this machine. DT_ERR_IO: an agent still serves the run, or a file cannot
+ * be removed. */
 dt_status dt_node_wipe(const dt_node_layout *layout, dt_error *err);
 
 /* Tests whether the transport of `node` would lend the nodes of this plan; asks for none. */

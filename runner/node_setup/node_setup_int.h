@@ -55,8 +55,9 @@ dt_status dt_upload_bundle(const dt_bundle *bundle, const char *node, const char
 /* Returns true for this machine: "localhost", or "localhost#2" for a second node on it. */
 bool dt_nodes_is_here(const char *node);
 
-/* node_command.c: runs a command and returns its whole output. A command that fails is not an error: `problem` gets the last line
- * of its stderr, *code its exit code. An unreachable node and a timeout are errors. */
+/* node_command.c: runs a command and returns its whole output. A command that fails is not an error:
+ * `problem` gets the last line of its stderr, *code its exit code. An unreachable node and a timeout are
+ * errors. */
 dt_status dt_nodes_ask_code(dt_strbuf *answer, int *code, dt_error *problem, const char *node,
                             const char *const *words, const void *input, size_t input_length,
                             double timeout_seconds, const atomic_bool *cancelled, dt_error *err);
@@ -97,8 +98,8 @@ dt_status dt_packer_put(dt_packer *packer, const void *bytes, size_t length, boo
                         dt_error *err);
 void dt_packer_free(dt_packer *packer);
 
-/* transfer/upload.c: copies a file to CACHE/data on the node, or into the folder `into` on the node; resumes an interrupted
- * upload. digest: of its content, NULL if unknown. *there: its path on the node. */
+/* transfer/upload.c: copies a file to CACHE/data on the node, or into the folder `into` on the node;
+ * resumes an interrupted upload. digest: of its content, NULL if unknown. *there: its path on the node. */
 dt_status dt_upload_file(const char **there, const char *path, const char *digest, const char *into,
                          const char *agent, const dt_prepare_request *request, dt_arena *arena,
                          dt_error *err);
@@ -151,8 +152,8 @@ typedef struct dt_probe_bundles {
 void dt_probe_judge(dt_probe_report *report, const dt_probe_wish *wish,
                     const dt_probe_bundles *bundles, const json_t *here, dt_arena *arena);
 
-/* connectivity_check.c: tests connections in both directions between every pair of up to 8 nodes; between neighbours in a
- * ring for more nodes. */
+/* connectivity_check.c: tests connections in both directions between every pair of up to 8 nodes; between
+ * neighbours in a ring for more nodes. */
 void dt_probe_connectivity(dt_probe_report *report, const dt_probe_wish *wish,
                            const dt_bootstrap *bootstrap, dt_arena *arena);
 

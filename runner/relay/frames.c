@@ -1,4 +1,4 @@
-#include "runner/relay/relay_int.h"
+#include "runner/relay/relay.h"
 
 #include <stdlib.h>
 #include <string.h>

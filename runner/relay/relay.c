@@ -15,7 +15,6 @@
 #include "base/file.h"
 #include "base/version.h"
 #include "runner/cli/report.h"
-#include "runner/relay/relay_int.h"
 #include "runner/term/term.h"
 #include "web/command.h"
 

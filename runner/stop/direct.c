@@ -1,5 +1,5 @@
-/* direct: finds a run without the history, from the folders of runs or from what runs on a node, and ends what it has on
- * its nodes: all nodes at once, by one command of the agent each. */
+/* direct: finds a run without the history, from the folders of runs or from what runs on a node, and ends
+ * what it has on its nodes: all nodes at once, by one command of the agent each. */
 #include "runner/stop/direct.h"
 
 #include <dirent.h>
@@ -221,8 +221,8 @@ static const char *without_node(const char *message, const char *node)
     return message;
 }
 
-/* Runs the words on the node of the place. Returns true if the node answered: then its problem is that of the command, or
- * NULL. A preemption has ended everything that the command would end. */
+/* Runs the words on the node of the place. Returns true if the node answered: then its problem is that of
+ * the command, or NULL. A preemption has ended everything that the command would end. */
 static bool run_there(dt_strbuf *out, dt_direct_place *place, const char *const *words,
                       double seconds, asking *all, dt_arena *arena)
 {

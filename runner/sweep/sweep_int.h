@@ -94,6 +94,4 @@ dt_status dt_place_take(dt_place *out, dt_places *places, const dt_sweep_group *
                         int64_t index, dt_store *store, dt_error *err);
 void dt_place_let_go(dt_place *place);
 
-/* begin: launches or resumes a point of a sweep. */
-
 #endif

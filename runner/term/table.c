@@ -162,7 +162,8 @@ static void add_cut(dt_strbuf *out, const dt_term *term, const dt_table_cell *ce
     dt_strbuf_release(&text);
 }
 
-/* Returns the bytes of the text that go into one line: up to a blank, else after a hyphen or a slash, else what fits. */
+/* Returns the bytes of the text that go into one line: up to a blank, else after a hyphen or a slash, else
+ * what fits. */
 static size_t piece_of(const char *text, size_t width)
 {
     size_t length = dt_term_fitting(text, width), mark = length;

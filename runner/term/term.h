@@ -63,7 +63,8 @@ void dt_term_add_wrapped(dt_strbuf *out, const dt_term *term, dt_style style, si
 /* Columns of text, or of its first bytes: our styles take none, a character dt_display_columns. */
 size_t dt_term_width(const char *text);
 size_t dt_term_width_of(const char *text, size_t bytes);
-/* Returns the bytes of the text that fit into `columns` and end before a blank or a line feed; at least one character. */
+/* Returns the bytes of the text that fit into `columns` and end before a blank or a line feed; at least one
+ * character. */
 size_t dt_term_fitting(const char *text, size_t columns);
 
 /* Adds text that may contain styles of dt_term_add. All other escape sequences are replaced, and
@@ -133,8 +134,8 @@ void dt_table_init(dt_table *table, const dt_table_column *columns, size_t colum
                    dt_arena *arena);
 /* Adds a cell, from left to right; after the last column a new row starts. */
 void dt_table_add(dt_table *table, dt_style style, const char *fmt, ...) DT_PRINTF(3, 4);
-/* The same for a text that people copy, such as a command. Only the terminal breaks it; so are cells that begin as a path
- * does. */
+/* The same for a text that people copy, such as a command. Only the terminal breaks it; so are cells that
+ * begin as a path does. */
 void dt_table_add_whole(dt_table *table, dt_style style, const char *fmt, ...) DT_PRINTF(3, 4);
 /* Writes the table with two spaces between columns, `indent` before the first and none at line
  * ends. If it is wider than the terminal, cells of text are wrapped, then spare columns are left out, then cells are
@@ -164,8 +165,8 @@ size_t dt_plot_buckets(int columns);
 /* Adds the plot, or nothing if no curve has a value. Ends with a line feed. */
 void dt_plot_add(dt_strbuf *out, const dt_term *term, const dt_plot *plot, dt_arena *arena);
 
-/* Adds one line of blocks, ▁ for the lowest value to █ for the highest; nothing without Unicode. A bucket without a value
- * gets one between its neighbours, and none at the ends. */
+/* Adds one line of blocks, ▁ for the lowest value to █ for the highest; nothing without Unicode. A bucket
+ * without a value gets one between its neighbours, and none at the ends. */
 void dt_plot_spark(dt_strbuf *out, const dt_term *term, const double *values, size_t count);
 
 #ifdef __cplusplus

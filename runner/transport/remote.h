@@ -50,8 +50,8 @@ dt_status dt_remote_open_apart(dt_remote *out, const char *node, const char *con
                                const atomic_bool *cancelled, dt_error *err);
 void dt_remote_close(dt_remote *remote); /* accepts a zeroed struct */
 
-/* Makes later commands to the node bypass a shared connection that is stuck (connections.c). Gives up silently on failure or
- * after two seconds: a new connection may still be possible. */
+/* Makes later commands to the node bypass a shared connection that is stuck (connections.c). Gives up
+ * silently on failure or after two seconds: a new connection may still be possible. */
 void dt_remote_renew(const char *node);
 
 /* Returns true if dt_remote_read has data without reading `fd`. */
@@ -72,8 +72,8 @@ dt_status dt_remote_finish(dt_remote *remote, int *code, dt_error *problem, doub
 /* Writes the end of the command's stderr to `fd`. */
 void dt_remote_print_problems(const dt_remote *remote, int fd);
 
-/* Runs a command with a short answer in one call: writes its stdin, and reads its whole stdout (at most max_bytes). Exit
- * code as in dt_remote_finish. */
+/* Runs a command with a short answer in one call: writes its stdin, and reads its whole stdout (at most
+ * max_bytes). Exit code as in dt_remote_finish. */
 dt_status dt_remote_ask(dt_strbuf *answer, const char *node, const char *const *words,
                         const void *input, size_t input_length, size_t max_bytes,
                         double timeout_seconds, int *code, dt_error *problem,

@@ -76,7 +76,8 @@ static char *ssh_resolved_value(const char *resolved, const char *key, dt_arena 
     return NULL;
 }
 
-/* Returns a jump host, [user@]host[:port] or a URL, as a URL: the only form in which ssh's command line takes a port. */
+/* Returns a jump host, [user@]host[:port] or a URL, as a URL: the only form in which ssh's command line
+ * takes a port. */
 static const char *ssh_jump_url(const char *jump, dt_arena *arena)
 {
     static const char scheme[] = "ssh://";

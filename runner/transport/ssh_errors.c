@@ -72,8 +72,8 @@ static const row rows[] = {
     {"mux_client", DT_ERR_PEER, DT_CONTACT_NONE, "the connection was lost", "try again"},
 };
 
-/* Messages of a jump host that cannot connect to the next machine, after "open failed: ". ssh's connection to the jump host
- * itself works. */
+/* Messages of a jump host that cannot connect to the next machine, after "open failed: ". ssh's connection
+ * to the jump host itself works. */
 static const row channel_rows[] = {
     {"administratively prohibited", DT_ERR_PEER, DT_CONTACT_UNKNOWN,
      "it does not forward connections there",

@@ -50,8 +50,8 @@ typedef struct dt_ssh_way {
 /* Finds the jump hosts and the ProxyCommand of a node; none if ssh cannot resolve the node. */
 void dt_ssh_way_find(dt_ssh_way *out, const char *node, dt_arena *arena);
 
-/* Replaces `out` with ssh's messages for a connection that is not shared and does not sign in. With a connection that can
- * be shared (ControlPersist) ssh drops the messages of a jump host or a ProxyCommand. */
+/* Replaces `out` with ssh's messages for a connection that is not shared and does not sign in. With a
+ * connection that can be shared (ControlPersist) ssh drops the messages of a jump host or a ProxyCommand. */
 void dt_ssh_ask_why(dt_strbuf *out, const char *node);
 
 /* ssh_socket: names the control socket of the connection that commands to one node share.
@@ -117,8 +117,8 @@ bool dt_remote_lacks_processes(const char *text);
 /* Returns the end of stderr as a C string. */
 void dt_remote_read_problems(const dt_remote *remote, char *out, size_t size);
 
-/* Writes why a command failed, never empty: its last message (dt_remote_last_words of `text`), or how it ended if it wrote
- * nothing. `code` as in dt_remote_finish. Returns `out`. */
+/* Writes why a command failed, never empty: its last message (dt_remote_last_words of `text`), or how it
+ * ended if it wrote nothing. `code` as in dt_remote_finish. Returns `out`. */
 #define DT_REMOTE_REASON_BYTES 400
 
 /* Returns the last line of `text` that is not empty and not from the transport, without control characters. Changes

@@ -16,7 +16,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "checkpoint_support.h"
-#include "engine/checkpoint/list.h"
+#include "engine/checkpoint/checkpoint.h"
 
 #define STEPS DT_CHECKPOINT_STEPS
 #define EPOCH DT_CHECKPOINT_EPOCH

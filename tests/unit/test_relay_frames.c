@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "runner/relay/relay_int.h"
+#include "runner/relay/relay.h"
 
 typedef struct heard {
     dt_strbuf out, errors;

@@ -40,8 +40,9 @@ static float frequency_of(int64_t pair, const dt_llama_config *config)
     return (float)frequency;
 }
 
-/* Compute one row of the table: D/2 cosines, then D/2 sines. Frequency and angle are rounded to fp32 exactly where Hugging Face transformers does: at position
- * 1000 the rounding changes the angle, so it is part of the definition. */
+/* Compute one row of the table: D/2 cosines, then D/2 sines. Frequency and angle are rounded to fp32
+ * exactly where Hugging Face transformers does: at position 1000 the rounding changes the angle, so it is
+ * part of the definition. */
 static void llama_angles_row(float *out, int64_t position, const dt_llama_config *config)
 {
     int64_t half = config->head_width / 2;
@@ -281,7 +282,8 @@ out:
     return st;
 }
 
-/* Turns state->dstream from the gradient of mid into the gradient of x. dstream (B,T,C) -> dproj (B,T,C) -> datt (B,T,A) -> dqkv (B,T,Q) -> dnorm_1 (B,T,C), added to dstream */
+/* Turns state->dstream from the gradient of mid into the gradient of x. dstream (B,T,C) -> dproj (B,T,C) ->
+ * datt (B,T,A) -> dqkv (B,T,Q) -> dnorm_1 (B,T,C), added to dstream */
 static dt_status llama_attention_backward(const dt_block_call *c, const dt_tensor *x, dt_error *err)
 {
     dt_model *model = c->model;

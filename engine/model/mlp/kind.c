@@ -155,7 +155,8 @@ out:
     return st;
 }
 
-/* Turns state->dout from the gradient of the layer's output into that of its input. Computes no gradient of the model's input rows. */
+/* Turns state->dout from the gradient of the layer's output into that of its input. Computes no gradient of
+ * the model's input rows. */
 static dt_status mlp_layer_backward(dt_model *model, int layer, const dt_batch *batch,
                                     dt_error *err)
 {

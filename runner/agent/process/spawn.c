@@ -186,8 +186,8 @@ static void report(const plumbing *pipes, char what, int problem, int index, boo
         _exit(DT_EXIT_CANNOT_RUN);
 }
 
-/* Returns the candidate to execute; -1: there is none. One that cannot be executed is taken if there is no other, for a better
- * message than 'not found'. */
+/* Returns the candidate to execute; -1: there is none. One that cannot be executed is taken if there is no
+ * other, for a better message than 'not found'. */
 static int choose_candidate(const dt_spawn_program *program)
 {
     struct stat info;

@@ -48,9 +48,10 @@ typedef struct dt_spawn_place {
     mode_t mask;      /* umask of the child */
 } dt_spawn_place;
 
-/* The user's program as a rank. Its folder and files can be on a file system that hangs, so the child looks for them, and
- * writes a line into `channel` for each thing that is missing: "WHAT ERRNO INDEX EXISTS", with the index of the candidate that
- * it tried and whether that file exists (1). The channel ends when the program is executed, or with the child. */
+/* The user's program as a rank. Its folder and files can be on a file system that hangs, so the child looks
+ * for them, and writes a line into `channel` for each thing that is missing: "WHAT ERRNO INDEX EXISTS",
+ * with the index of the candidate that it tried and whether that file exists (1). The channel ends when the
+ * program is executed, or with the child. */
 typedef struct dt_spawn_program {
     const char *folder;      /* where it runs; "": here */
     const char *checkpoint;  /* path of the checkpoint that it continues from; "": none */

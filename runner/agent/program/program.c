@@ -233,8 +233,8 @@ void dt_program_close(dt_program *program)
     free(program);
 }
 
-/* Lists the files that may be the program: those of its name in the PATH that it will have. A name with a slash is relative
- * to its folder. */
+/* Lists the files that may be the program: those of its name in the PATH that it will have. A name with a
+ * slash is relative to its folder. */
 static const char **list_candidates(const char *name, const dt_environment *variables,
                                     dt_arena *arena)
 {

@@ -36,9 +36,9 @@ typedef struct dt_program_plan {
 bool dt_program_is_planned(const json_t *plan);
 dt_status dt_program_plan_open(dt_program_plan **out, const json_t *plan, dt_error *err);
 void dt_program_plan_close(dt_program_plan *shared); /* accepts NULL */
-/* Makes the rank's value of the rendezvous. Rank 0 chooses a free port and holds it: one from 20000 to 32767, below those
- * that Linux gives to outgoing connections, whose remainder by 16 is that of the attempt, so that the port of a new
- * attempt is another one than that of the last. */
+/* Makes the rank's value of the rendezvous. Rank 0 chooses a free port and holds it: one from 20000 to
+ * 32767, below those that Linux gives to outgoing connections, whose remainder by 16 is that of the
+ * attempt, so that the port of a new attempt is another one than that of the last. */
 dt_status dt_program_offer(char *value, dt_program_plan *shared, int64_t rank, dt_error *err);
 /* Takes the port from the values of all ranks, and releases it. */
 dt_status dt_program_agree(dt_program_plan *shared, const json_t *values, dt_error *err);
@@ -84,8 +84,8 @@ void dt_program_looked(dt_program *program);
 void dt_program_ended(dt_program *program, int wait_status);
 /* The next look is the last one. Not while a look runs. */
 void dt_program_last_look(dt_program *program);
-/* Sends the last events, and returns the wait status that the rank has: that of the program, unless it was asked to end.
- * look_given_up: the last look has not returned. */
+/* Sends the last events, and returns the wait status that the rank has: that of the program, unless it was
+ * asked to end. look_given_up: the last look has not returned. */
 int dt_program_finish(dt_program *program, bool look_given_up);
 /* Sends why the program cannot be started. */
 void dt_program_refused(dt_program *program, const dt_error *why);

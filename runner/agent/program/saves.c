@@ -81,7 +81,8 @@ bool dt_saves_match(int64_t *step, const char *pattern, const char *path)
     return fits;
 }
 
-/* Returns whether a path that glob() found is one of the recipe's, as dt_saves_match does for its part below the folder. */
+/* Returns whether a path that glob() found is one of the recipe's, as dt_saves_match does for its part
+ * below the folder. */
 static bool matches(int64_t *step, const dt_saves *saves, const char *path)
 {
     const char *folder = saves->recipe->workdir.folder;

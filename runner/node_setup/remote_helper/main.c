@@ -80,7 +80,8 @@ static dt_status take_rest(int fd, dt_digest *digest, int64_t left, dt_error *er
     return fsync(fd) == 0 ? DT_OK : DT_FAIL(err, DT_ERR_IO, "cannot write: %s", strerror(errno));
 }
 
-/* With a folder as the target, its name does not identify the contents, so an existing file with another digest is removed. */
+/* With a folder as the target, its name does not identify the contents, so an existing file with another
+ * digest is removed. */
 static dt_status remove_other(const char *path, const char *wanted, int64_t bytes, dt_error *err)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);

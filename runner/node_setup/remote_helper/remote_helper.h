@@ -82,7 +82,8 @@ dt_status dt_remote_helper_dedup(dt_error *err);
 dt_status dt_remote_helper_forget(const char *folder, const char *checkpoints, const char *workdir,
                                   dt_error *err);
 dt_status dt_remote_helper_wipe(const char *folder, dt_error *err);
-/* Adds to the error about a full disk the ended runs that have files beside the run of this folder, with their sizes. */
+/* Adds to the error about a full disk the ended runs that have files beside the run of this folder, with
+ * their sizes. */
 void dt_remote_helper_name_ended(dt_error *err, const char *folder);
 dt_status dt_remote_helper_leave(dt_error *err);
 dt_status dt_remote_helper_look(const char *pid_text, const char *start_text);

@@ -60,8 +60,8 @@ dt_sent_act dt_sent_tree_decide(dt_sent_tree *tree, const dt_tree_entry *entry);
 /* Removes what was placed, except entries of `spared` (may be NULL), and folders that are empty then. */
 dt_status dt_sent_tree_remove(dt_sent_tree *tree, const dt_tree *spared, dt_error *err);
 
-/* Places an entry at `path`: a file is made at `unfinished` first, where nothing is, and replaces what is there. move: the store gives
- * its content away. */
+/* Places an entry at `path`: a file is made at `unfinished` first, where nothing is, and replaces what is
+ * there. move: the store gives its content away. */
 dt_status dt_sent_tree_place(const char *path, const char *unfinished, const dt_tree_entry *entry,
                              const char *cache, bool move, dt_error *err);
 

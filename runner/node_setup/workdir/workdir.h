@@ -40,9 +40,9 @@ typedef struct dt_workdir_left_list {
     int64_t count, capacity;
 } dt_workdir_left_list;
 
-/* Lists the folder, without digests. notes: a line for each kind of thing that is left out or may surprise, and for each
- * rule with what it leaves out.
- * DT_ERR_RECIPE: too large (the message names the largest file), or a file cannot be read or named. */
+/* Lists the folder, without digests. notes: a line for each kind of thing that is left out or may surprise,
+ * and for each rule with what it leaves out. DT_ERR_RECIPE: too large (the message names the largest file),
+ * or a file cannot be read or named. */
 dt_status dt_workdir_list(dt_tree *out, dt_workdir_left_list *left, dt_strbuf *notes,
                           const char *folder, int64_t max_bytes, dt_arena *arena, dt_error *err);
 /* Writes what was left out into the folder of a run, and finds a file there that an error message names in quotes:
@@ -51,8 +51,8 @@ dt_status dt_workdir_left_write(const dt_workdir_left_list *left, const char *ru
                                 dt_error *err);
 const char *dt_workdir_left_hint(const char *run_folder, const char *message, dt_arena *arena);
 
-/* Sets digests, bytes and times, and copies contents to CACHE/files (cache NULL: does not). Files that vanished are removed from the tree; a
- * file that changes meanwhile has the content of one moment. */
+/* Sets digests, bytes and times, and copies contents to CACHE/files (cache NULL: does not). Files that
+ * vanished are removed from the tree; a file that changes meanwhile has the content of one moment. */
 dt_status dt_workdir_keep(dt_tree *io, const char *folder, const char *cache, dt_arena *arena,
                           dt_error *err);
 

@@ -18,7 +18,6 @@
 #include "base/process.h"
 #include "base/strbuf.h"
 #include "runner/channel/socket.h"
-#include "runner/supervisor/client/client_int.h"
 #include "runner/supervisor/folder/run_folder.h"
 #include "runner/supervisor/supervisor.h"
 #include "runner/times.h"
@@ -113,9 +112,10 @@ static bool supervises(pid_t pid, const char *run)
     return found;
 }
 
-/* Returns the holder of the lock (a path), whose command line is "... supervise RUN"; 0 if there
- * is none, or none that is visible from here. Parses lines like "3: FLOCK ADVISORY WRITE 731 08:01:5112 0 EOF" of /proc/locks. Inode numbers
- * are unique only within a file system, so the holder's command line is checked too. */
+/* Returns the holder of the lock (a path), whose command line is "... supervise RUN"; 0 if there is none,
+ * or none that is visible from here. Parses lines like "3: FLOCK ADVISORY WRITE 731 08:01:5112 0 EOF" of
+ * /proc/locks. Inode numbers are unique only within a file system, so the holder's command line is checked
+ * too. */
 static pid_t lock_holder_find(const char *lock, const char *run)
 {
     FILE *locks = fopen("/proc/locks", "re");

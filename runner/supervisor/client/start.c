@@ -9,7 +9,6 @@
 #include "base/file.h"
 #include "runner/channel/detach.h"
 #include "runner/channel/socket.h"
-#include "runner/supervisor/client/client_int.h"
 #include "runner/supervisor/folder/launch_env.h"
 #include "runner/supervisor/folder/run_folder.h"
 #include "runner/supervisor/supervisor.h"

@@ -101,8 +101,8 @@ bool dt_stop_mark_covers(const char *folder, int64_t attempt);
 #define DT_REMOVED_PREFIX ".removed-"
 
 dt_status dt_run_remove(dt_store *store, const char *run, dt_arena *arena, dt_error *err);
-/* Removes what a command of the run left on other machines; force: reports what cannot be removed with `problem`, and goes
- * on. Does not remove the run itself. */
+/* Removes what a command of the run left on other machines; force: reports what cannot be removed with
+ * `problem`, and goes on. Does not remove the run itself. */
 dt_status dt_run_wipe_nodes(const dt_run *run, bool force, void (*problem)(const char *message),
                             dt_arena *arena, dt_error *err);
 /* Finds an interrupted removal, whose rows are gone and whose files are not, by the run's id or

@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/process.h"
-#include "engine/checkpoint/list.h"
+#include "engine/checkpoint/checkpoint.h"
 #include "runner/node_setup/node_setup.h"
 #include "runner/supervisor/collect/replay.h"
 #include "runner/supervisor/folder/attempt_record.h"

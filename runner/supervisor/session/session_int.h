@@ -291,7 +291,8 @@ typedef enum dt_state_event {
 /* Returns what the table says of an event in a state. */
 dt_reaction dt_state_reaction(dt_run_state state, dt_state_event event);
 
-/* Runs the handler for the event, if the current state handles it. node: the node that it is about (attached, lost), else NULL. */
+/* Runs the handler for the event, if the current state handles it. node: the node that it is about
+ * (attached, lost), else NULL. */
 void dt_state_dispatch(dt_session *session, dt_state_event event, dt_supervised_node *node);
 
 /* Dispatches the events that follow from the current facts: heard, ready, stop, failed,

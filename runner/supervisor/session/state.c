@@ -121,8 +121,9 @@ static dt_status agree_on_addresses(const char ***out, dt_session *session, dt_e
     return dt_node_addresses_agree(*out, node_addresses, session->node_count, err);
 }
 
-/* Adds the variables that `env` of a command references, as DTRUN_SECRET_NAME (runner/agent/program/invocation.c). A variable that
- * is not set is left out: the program's rank reports it. */
+/* Adds the variables that `env` of a command references, as DTRUN_SECRET_NAME
+ * (runner/agent/program/invocation.c). A variable that is not set is left out: the program's rank reports
+ * it. */
 static void add_variables(json_t *object, const char *names)
 {
     dt_strbuf name;

@@ -134,8 +134,9 @@ static bool describe_programs(dt_strbuf *out, const dt_hang_diagnosis *hang)
     return true;
 }
 
-/* Appends ": rank 2 on b does not answer, while rank 0 on a waits in all_reduce"; appends
- * nothing if there is no diagnosis. hung: the rank that the watchdog found hanging. Only `hung` is known to compute without end; the other causes show in the diagnoses. */
+/* Appends ": rank 2 on b does not answer, while rank 0 on a waits in all_reduce"; appends nothing if there
+ * is no diagnosis. hung: the rank that the watchdog found hanging. Only `hung` is known to compute without
+ * end; the other causes show in the diagnoses. */
 static void describe_hang(dt_strbuf *out, const dt_hang_diagnosis *hang, int64_t hung)
 {
     bool is_loop = hang->watchdog->ranks[hung].condition == DT_WATCHDOG_RUNS;
