@@ -64,7 +64,7 @@ dt_status dt_store_curve_scan(dt_store *store, const dt_store_curves *curves, in
                               int64_t after_step, int64_t last_step, dt_store_take take,
                               void *context, dt_error *err);
 
-/* --- band.c: a metric of several runs for a chart */
+/* --- curve_band.c: a metric of several runs for a chart */
 typedef struct dt_band {
     int64_t first_step, last_step;    /* of the points of all runs */
     int64_t runs, points, not_finite; /* runs: number of runs with a finite point here */
@@ -99,7 +99,7 @@ dt_status dt_store_since_points(dt_store *store, dt_since *since, bool *more, co
                                 int64_t most, dt_store_take take, void *context, dt_arena *arena,
                                 dt_error *err);
 
-/* --- buckets.c: a curve for a chart, read from its pyramid (pyramid.c) */
+/* --- curve_buckets.c: a curve for a chart, read from its pyramid (curve_pyramid.c) */
 typedef struct dt_bucket {
     int64_t first_step, last_step, first_ms, last_ms; /* of its points */
     int64_t points, not_finite;                       /* not_finite: NaN or infinite */
@@ -113,7 +113,7 @@ dt_status dt_store_curve_buckets(dt_store *store, dt_bucket **out, int64_t *coun
                                  const dt_store_curves *curves, int64_t which, int64_t from,
                                  int64_t to, int64_t most, dt_arena *arena, dt_error *err);
 
-/* --- buckets.c: the last, lowest and highest value of a curve */
+/* --- curve_buckets.c: the last, lowest and highest value of a curve */
 typedef enum dt_metric_which {
     DT_METRIC_LAST,
     DT_METRIC_LOWEST,

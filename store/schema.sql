@@ -95,7 +95,7 @@ CREATE TABLE metrics (
 
 -- Summaries of each curve by buckets of 64, 1024, 16384 and 262144 steps (levels 1 to 4), per attempt, so
 -- that a chart of a million points reads a few thousand rows. Bucket b of level l holds the steps with
--- step >> (2 + 4 * l) = b. Whoever adds a point updates its buckets in the same transaction (store/pyramid.c).
+-- step >> (2 + 4 * l) = b. Whoever adds a point updates its buckets in the same transaction (store/curve_pyramid.c).
 CREATE TABLE pyramid (
     series     INTEGER NOT NULL REFERENCES series ON DELETE CASCADE,
     attempt    INTEGER NOT NULL,

@@ -9,7 +9,7 @@
  *     a power loss must not lose them here.
  *   4 Each multi-row change is one transaction.
  *   5 One writer per run (its supervisor, which holds the run's lock); readers need no lock.
- *   6 The pyramid of a curve agrees with its points at every commit (pyramid.c).
+ *   6 The pyramid of a curve agrees with its points at every commit (curve_pyramid.c).
  *
  * File       mode 0600, WAL, synchronous=NORMAL, busy timeout 30 s, user_version = 1
  *            (store/schema.sql). Another user_version, a network file system, a damaged or foreign

@@ -209,7 +209,7 @@ void dt_sql_after_end(dt_store *store);
 
 /* --- metric.c */
 
-/* --- pyramid.c */
+/* --- curve_pyramid.c */
 #define DT_PYRAMID_LEVELS 4
 /* Summary of some points of a curve; all bytes zero: no points. */
 typedef struct dt_pile {
@@ -243,7 +243,7 @@ dt_status dt_open_piles_write(dt_store *store, dt_open_piles *g, dt_error *err);
  * transaction. */
 dt_status dt_pyramid_build(dt_store *store, const char *run, dt_error *err);
 
-/* --- pyramid.c */
+/* --- curve_pyramid.c */
 typedef struct dt_step_range {
     int64_t from, to; /* both inclusive; from > to: nothing */
 } dt_step_range;
@@ -253,7 +253,7 @@ typedef void (*dt_pile_take)(void *context, const dt_pile *pile);
 dt_status dt_pyramid_read(dt_store *store, int64_t series, int64_t attempt, int shift,
                           dt_step_range of, dt_pile_take take, void *context, dt_error *err);
 
-/* --- buckets.c */
+/* --- curve_buckets.c */
 /* Returns the mean; the pile must have a finite point. */
 double dt_pile_mean(const dt_pile *pile);
 /* Returns the smallest shift for which a range has at most `most` buckets of 2^shift steps. */
@@ -282,10 +282,11 @@ const char *dt_checkpoint_path(const dt_store *store, const char *path, const ch
     " '*[^a-zA-Z0-9._-]*' AND r.id NOT GLOB '[.-]*' AND r.attempt BETWEEN 1 AND" \
     " 2147483647" DT_SQL_WHOLE("r.step") DT_SQL_WHOLE("r.created_ms")            \
         DT_SQL_WHOLE("r.parent_step")
-#define DT_SQL_ATTEMPT_IS_SOUND                                                             \
-    DT_SQL_WHOLE("a.start_step")                                                            \
-    DT_SQL_WHOLE("a.steps_total") DT_SQL_WHOLE("a.created_ms") DT_SQL_WHOLE("a.started_ms") \
-        DT_SQL_WHOLE("a.first_step_ms") DT_SQL_WHOLE("a.ended_ms") DT_SQL_WHOLE("a.elapsed_ms")
+#define DT_SQL_ATTEMPT_IS_SOUND                                                               \
+    DT_SQL_WHOLE("a.start_step")                                                              \
+    DT_SQL_WHOLE("a.steps_total")                                                             \
+    DT_SQL_WHOLE("a.created_ms") DT_SQL_WHOLE("a.started_ms") DT_SQL_WHOLE("a.first_step_ms") \
+        DT_SQL_WHOLE("a.ended_ms") DT_SQL_WHOLE("a.elapsed_ms")
 #define DT_SQL_IS_SOUND DT_SQL_RUN_IS_SOUND DT_SQL_ATTEMPT_IS_SOUND
 
 /* --- schema.c */

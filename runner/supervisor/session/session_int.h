@@ -10,7 +10,7 @@
  *   missing_plan.c  ends a run without a plan
  *   state.c         the [state][event] table and its handlers
  *   nodes.c         callbacks of the node links, rendezvous
- *   components.c    callbacks of collector, fetcher, reaper, cleanup
+ *   callbacks.c    callbacks of collector, fetcher, reaper, cleanup
  *   watch.c         slow and hanging ranks
  *   control.c       runs/ID/control.sock
  *   outcome.c       what the end waits for, how the attempt ended
@@ -135,7 +135,7 @@ struct dt_session {
         DT_LEAVE_OVER
     } leave;
     uv_timer_t leave_timer; /* ends the wait */
-    bool progressed;        /* events were stored some time after the start (components.c) */
+    bool progressed;        /* events were stored some time after the start (callbacks.c) */
     dt_status failure;      /* why the session ends before the run does */
     dt_error failure_error;
 };
@@ -205,7 +205,7 @@ dt_status dt_missing_plan_substitute(dt_plan *plan, dt_session *session, const c
  * asked to stop. */
 dt_status dt_missing_plan_stop(dt_session *session, dt_error *err);
 
-/* --- components.c, nodes.c */
+/* --- callbacks.c, nodes.c */
 dt_status dt_components_open_collector(dt_session *session, dt_error *err);
 /* Call once the rows are loaded. */
 dt_status dt_components_open(dt_session *session, dt_error *err);

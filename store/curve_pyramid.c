@@ -4,7 +4,7 @@
  * How        the newest bucket of each level of a curve is collected in memory (dt_open_piles). It is merged into its
  *            row when a point of another bucket comes, and before the transaction ends (metric.c). Merging makes
  *            the order of points irrelevant.
- * Attempts   each attempt has its own pyramid: which points count is decided when they are read (buckets.c),
+ * Attempts   each attempt has its own pyramid: which points count is decided when they are read (curve_buckets.c),
  *            because a later attempt can undo them.
  */
 #include <math.h>

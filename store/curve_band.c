@@ -3,10 +3,10 @@
  * Width      parts that are narrower than a level of the pyramid, by a factor of at most eight, are widened to that
  *            level: a part then needs one row instead of sixteen.
  */
-#include "store/store_int.h"
-
 #include <math.h>
 #include <string.h>
+
+#include "store/store_int.h"
 
 #define COARSER_MOST 3 /* widens parts by at most this power of two */
 

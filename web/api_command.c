@@ -1,5 +1,3 @@
-#include "web/command.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <microhttpd.h>
@@ -14,6 +12,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/process.h"
+#include "web/command.h"
 #include "web/web_int.h"
 
 #define RUNNING_MOST 8
