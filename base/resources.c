@@ -1,7 +1,11 @@
-/* resources: control groups of processes, and the processors, memory and disk space that are available. */
+/* resources: control groups of processes; processors, memory and disk space that are available; network
+ * interfaces. */
 #include "base/resources.h"
 
 #include <errno.h>
+#include <ifaddrs.h>
+#include <netdb.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -317,4 +321,31 @@ dt_status dt_resources_disk(int64_t *bytes, const char *path, dt_error *err)
                        strerror(errno));
     *bytes = (int64_t)fs.f_bavail * (int64_t)fs.f_frsize;
     return DT_OK;
+}
+
+/* --- network interfaces */
+
+bool dt_interface_name(char out[DT_INTERFACE_SIZE], const char *address)
+{
+    struct ifaddrs *all;
+    bool found = false;
+
+    if (getifaddrs(&all) != 0)
+        return false;
+    for (const struct ifaddrs *one = all; one != NULL && !found; one = one->ifa_next) {
+        int family = one->ifa_addr != NULL ? one->ifa_addr->sa_family : AF_UNSPEC;
+        socklen_t length =
+            family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+        char text[NI_MAXHOST];
+
+        if (family != AF_INET && family != AF_INET6)
+            continue;
+        found =
+            getnameinfo(one->ifa_addr, length, text, sizeof(text), NULL, 0, NI_NUMERICHOST) == 0 &&
+            strcmp(text, address) == 0;
+        if (found)
+            snprintf(out, DT_INTERFACE_SIZE, "%s", one->ifa_name);
+    }
+    freeifaddrs(all);
+    return found;
 }

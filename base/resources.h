@@ -1,5 +1,5 @@
-/* resources: measures the processors, memory and disk space available to a run, within the limits of
- * control groups.
+/* resources: measures what a machine has for a run: processors, memory and disk space, within the limits of
+ * control groups; finds its network interfaces.
  *
  * Memory     MemAvailable of /proc/meminfo, or the rest of the control group's limit if that is less (versions 1
  *            and 2, every level up to the root; file cache counts as free, since the kernel reclaims it)
@@ -14,6 +14,10 @@
 
 #include "base/error.h"
 #include "base/strbuf.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* cgroups: finds the control group of a process in the file system, for version 1, version 2 and both at once
  * (hybrid).
@@ -61,5 +65,16 @@ dt_status dt_resources_memory(int64_t *bytes, dt_error *err);
 dt_status dt_resources_memory_in(int64_t *bytes, const char *root, dt_error *err);
 /* Returns the bytes free for this user on the file system of `path`. */
 dt_status dt_resources_disk(int64_t *bytes, const char *path, dt_error *err);
+
+/* interface: finds a network interface of this machine by its address. */
+
+#define DT_INTERFACE_SIZE 64
+
+/* Writes the name of the interface with this numeric IPv4 or IPv6 address. Returns false if there is none. */
+bool dt_interface_name(char out[DT_INTERFACE_SIZE], const char *address);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/interface.h"
 #include "base/log.h"
+#include "base/resources.h"
 #include "engine/comm/nccl/nccl.h"
 
 /* A rank's GPU, exchanged as is: every rank runs the same program. */

@@ -3,7 +3,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/interface.h"
 #include "base/names.h"
 #include "base/resources.h"
 #include "base/strbuf.h"
