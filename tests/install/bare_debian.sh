@@ -2,7 +2,7 @@
 # The .deb in a minimal Debian: it is installed with its dependencies, a run trains, the manual is read, and it is
 # purged.
 #
-#   tests/install/bare_debian.sh build/release/dtrun_0.1.0_amd64.deb [SUITE [MIRROR]]
+#   tests/install/bare_debian.sh build/release/dtrun_0.2.0_amd64.deb [SUITE [MIRROR]]
 #
 # Needs root, mmdebstrap and a mirror. Not part of the suite: it fetches a Debian.
 set -euo pipefail
