@@ -78,6 +78,14 @@ json "o['state'] == 'stopped'"
 expect 0 checkpoints last
 says "$work/saved"
 
+# A checkpoint that was marked just before the program died is complete; one without a marker, or with files that are
+# newer than its marker, is not.
+recipe marked 'command: ./trainer.sh marked' 'metrics: json' 'checkpoints: {path: "ck-{step}", marker: done}' \
+    'failure: {max_restarts: 0}'
+expect 1 launch --wait "$work/marked.yaml"
+expect 0 checkpoints last --json
+json "[c['step'] for c in o['checkpoints']] == [1]"
+
 # Arguments are set and swept one by one, also on resume; so are variables.
 recipe swept 'command: "echo lr={args.lr} size={args.size} $VAR"' 'shell: true' 'args: {lr: 1, size: "a b"}' \
     'env: {VAR: one, OTHER: two}'

@@ -29,6 +29,16 @@ stubborn) # a child that ignores SIGTERM, one that has left the session, and one
     say 1 0.5
     while :; do sleep 1; done
     ;;
+marked) # marks a checkpoint, begins a second one, writes over a third one, and dies at once
+    mkdir -p ck-1 ck-2 ck-3
+    echo 3 >ck-3/model
+    touch ck-3/done
+    sleep 0.1
+    for k in 1 2 3; do echo "$k" >ck-$k/model; done
+    touch ck-1/done
+    say 1 0.5
+    kill -s KILL $$
+    ;;
 polite)
     trap 'echo "saved"; exit 0' TERM
     say 1 0.5

@@ -175,7 +175,8 @@ void dt_metrics_board_read(dt_metrics_board *board, dt_output_metrics *metrics, 
  *
  * Pattern   relative to the recipe's folder, or absolute: * ? [..] as in a shell, {step} a number, {run} the run's id
  * Complete  no file changed for `settle` seconds while the program ran, or the marker exists; if the program ended
- *           well, all that exist. A checkpoint that was being written when the program died is never reported
+ *           well, all that exist. If it died or was stopped, those whose marker is not older than their files; a
+ *           checkpoint that was being written then is never reported
  * Old ones  those that exist before the program starts are reported only if they change
  * Step      the number at {step}; else the last step of the metrics when the files last changed; else the last
  *           number in the name; else 0

@@ -24,8 +24,13 @@
 /* The files of a checkpoint as one look found them; equal if nothing changed until the next. */
 typedef struct look {
     ino_t inode;
-    int64_t files, bytes, newest_ns;
+    int64_t files, bytes;
+    int64_t newest_ns;      /* time of the last change, of folders too */
+    int64_t newest_file_ns; /* the same, of files alone */
 } look;
+
+/* The program at a look. What exists before it starts is not reported. */
+typedef enum program_phase { BEFORE, RUNNING, ENDED_WELL, DIED } program_phase;
 
 typedef struct save {
     char *path;
@@ -129,6 +134,8 @@ static void add_tree(look *out, const char *path, int depth)
     if (!S_ISDIR(info.st_mode)) {
         out->files++;
         out->bytes += info.st_size;
+        if (changed_ns(&info) > out->newest_file_ns)
+            out->newest_file_ns = changed_ns(&info);
         return;
     }
     folder = depth < DEPTH_MOST ? opendir(path) : NULL;
@@ -152,30 +159,40 @@ static bool is_same(const look *a, const look *b)
            a->newest_ns == b->newest_ns;
 }
 
-static bool has_marker(const char *path, const char *marker)
+/* Returns when the marker in the folder was written; -1: it is not there. */
+static int64_t marker_ns(const char *path, const char *marker)
 {
     struct stat info;
     dt_strbuf file;
-    bool has;
+    int64_t ns;
 
     dt_strbuf_init(&file);
     dt_strbuf_add_fmt(&file, "%s/%s", path, marker);
-    has = stat(file.data, &info) == 0;
+    ns = stat(file.data, &info) == 0 ? changed_ns(&info) : -1;
     dt_strbuf_release(&file);
-    return has;
+    return ns;
 }
 
 /* --- a look */
 
-static bool is_complete(const dt_saves *saves, const save *one, bool ended_well)
+static bool is_complete(const dt_saves *saves, const save *one, program_phase phase)
 {
     const char *marker = saves->recipe->checkpoints.marker;
-    double wait =
-        marker[0] != '\0' ? saves->interval_seconds / 2 : saves->recipe->checkpoints.settle_seconds;
+    double wait = saves->recipe->checkpoints.settle_seconds;
 
-    if (one->files.files == 0 || (marker[0] != '\0' && !has_marker(one->path, marker)))
+    if (one->files.files == 0)
         return false;
-    return ended_well || dt_clock_monotonic_seconds() - one->since_seconds >= wait;
+    if (marker[0] != '\0') {
+        int64_t marked_ns = marker_ns(one->path, marker);
+
+        if (marked_ns < 0)
+            return false;
+        /* after the program: no file is newer than the marker, as one of a checkpoint that was being written over */
+        if (phase == DIED && marked_ns >= one->files.newest_file_ns)
+            return true;
+        wait = saves->interval_seconds / 2;
+    }
+    return phase == ENDED_WELL || dt_clock_monotonic_seconds() - one->since_seconds >= wait;
 }
 
 /* last: the program has ended well, so that other nodes have no part of it that is being written. */
@@ -269,8 +286,7 @@ static int by_bytes(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* first: what exists is not reported. */
-static void look_at_files(dt_saves *saves, bool first, bool ended_well)
+static void look_at_files(dt_saves *saves, program_phase phase)
 {
     glob_t paths = {0};
 
@@ -282,10 +298,10 @@ static void look_at_files(dt_saves *saves, bool first, bool ended_well)
     for (size_t i = 0; i < saves->count; i++) {
         save *one = &saves->all[i];
 
-        compare(saves, one, first);
-        if (one->reported || !is_complete(saves, one, ended_well))
+        compare(saves, one, phase == BEFORE);
+        if (one->reported || !is_complete(saves, one, phase))
             continue;
-        report(saves, one, ended_well);
+        report(saves, one, phase == ENDED_WELL);
         one->reported = saves->found = true;
     }
     globfree(&paths);
@@ -328,21 +344,21 @@ void dt_saves_open(dt_saves **out, const dt_plan *plan, const atomic_int_fast64_
         saves->pattern = dt_strdup(text.data);
     dt_strbuf_release(&text);
     *out = saves;
-    look_at_files(saves, true, false);
+    look_at_files(saves, BEFORE);
 }
 
 void dt_saves_look(dt_saves *saves)
 {
     if (saves != NULL &&
         dt_clock_monotonic_seconds() - saves->looked_seconds >= saves->interval_seconds)
-        look_at_files(saves, false, false);
+        look_at_files(saves, RUNNING);
 }
 
 void dt_saves_end(dt_saves *saves, bool ended_well)
 {
     if (saves == NULL)
         return;
-    look_at_files(saves, false, ended_well);
+    look_at_files(saves, ended_well ? ENDED_WELL : DIED);
     if (ended_well && !saves->found)
         dt_reports_warn(saves->reports,
                         "the program saved nothing that matches 'checkpoints': '%s' in '%s'",
