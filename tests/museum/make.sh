@@ -4,8 +4,8 @@
 #   tests/museum/make.sh NAME            a line of `versions`; builds that commit first, in $MUSEUM_BUILDS
 #   tests/museum/make.sh NAME --build    only builds it (upgrade.sh)
 #
-# Each of {plain, epochs, fsdp} exists finished, and stopped before its end. plain also exists crashed: all its
-# processes were killed at once, so that its history still shows it as running. All are in /tmp/dtrun-museum, which
+# Each of {plain, epochs, fsdp, tensor, command} exists finished, and stopped before its end; 0.1.0 has the first three.
+# plain also exists crashed: all its processes were killed at once, so that its history still shows it as running. All are in /tmp/dtrun-museum, which
 # move.py replaces when they are unpacked elsewhere.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -77,11 +77,20 @@ kind() { # name setting...: a finished and a stopped run
 kind plain
 kind epochs schedule.steps=0 schedule.epochs=2 checkpoint.every_epoch=1
 kind fsdp strategy=fsdp ranks=2
+kind tensor tensor=2 ranks=2
+# A command, whose folder is kept with the state.
+mkdir state/work
+cp "$here/counter.sh" state/work/
+dtrun launch "$here/command.yaml" --set workdir="$root/state/work" --set name=command-whole --wait >/dev/null
+dtrun launch "$here/command.yaml" --set workdir="$root/state/work" --set name=command-stopped --detach >/dev/null
+until reached command-stopped 7; do sleep 0.05; done
+grep -q '"state": *"stopped"' <<<"$(dtrun stop command-stopped --json)" ||
+    { echo "the command ended before it was stopped: once more"; exit 1; }
 # --- the release's output about them; and the crash
 cat >state/about.json <<JSON
 {"build": "$("$root/bin/dtrun" --version)", "root": "$root"}
 JSON
-for whole in plain epochs fsdp; do
+for whole in plain epochs fsdp tensor; do
     dtrun generate "$whole-whole" --seed 1 --tokens 40 --prompt the >"state/$whole.txt"
 done
 dtrun list --json --limit 0 >state/list.json

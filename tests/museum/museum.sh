@@ -40,23 +40,33 @@ for run, row in then.items():
     assert {key: now[run].get(key) for key in ("name", "state", "step", "loss", "valid_loss", "exit_code")} == \
            {key: row.get(key) for key in ("name", "state", "step", "loss", "valid_loss", "exit_code")}, (row, now[run])
 PY
+kinds="plain epochs fsdp" # trained by the engine
+[ ! -e "$work/state/tensor.txt" ] || kinds+=" tensor"
+whole_and_stopped=$kinds
+[ ! -d "$work/state/work" ] || whole_and_stopped+=" command"
 version=$(python3 -c "import sqlite3; print(*sqlite3.connect('$work/state/dtrun/store.db').execute('PRAGMA user_version').fetchone())")
 [ "$version" = 1 ] || fail "the history has version $version"
-for run in {plain,epochs,fsdp}-{whole,stopped}; do
-    expect 0 show "$run"
-    says "$run"
-    expect 0 checkpoints "$run" --json
-    json "len(o['checkpoints']) > 0"
+for kind in $whole_and_stopped; do
+    for run in "$kind"-{whole,stopped}; do
+        expect 0 show "$run"
+        says "$run"
+        expect 0 checkpoints "$run" --json
+        json "len(o['checkpoints']) > 0"
+    done
 done
 
 # The crashed run is still running according to its history: it continues by itself.
-for kind in plain epochs fsdp; do
+for kind in $kinds; do
     expect 0 generate "$kind-whole" --seed 1 --tokens 40 --prompt the
     cmp -s "$work/out" "$work/state/$kind.txt" || fail "$kind-whole generates another text"
     expect 0 resume "$kind-stopped" --wait --json
     json "o['state'] == 'finished'" "o['attempt'] == 2"
     ends_like "$kind-stopped" "$kind-whole"
 done
+if [ -d "$work/state/work" ]; then # continues from the checkpoint of step 5
+    expect 0 resume command-stopped --wait --json
+    json "o['state'] == 'finished'" "o['attempt'] == 2" "o['step'] == 20"
+fi
 within 120 state_is plain-crashed finished
 expect 0 show plain-crashed --json
 json "len(o['attempts']) == 2"
