@@ -260,24 +260,22 @@ static bool is_address_of_this_machine(const char *address)
 /* --- authentication */
 
 static dt_status prove(dt_gloo *gloo, const dt_comm *comm, const dt_comm_setup *setup,
-                       const int64_t *ranks, dt_error *err)
+                       const int64_t *ranks, const dt_proof_key *key, dt_error *err)
 {
     size_t count = (size_t)comm->world_size;
     uint8_t *given = calloc(count, DT_PROOF_BYTES), *got = calloc(count, DT_PROOF_BYTES);
     uint8_t expected[DT_PROOF_BYTES];
     dt_status st = DT_OK;
-    dt_proof_key key;
 
     if (given == NULL || got == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory to authenticate the ranks");
-    DT_TRY(proof_key_read(&key, err));
     for (size_t i = 0; i < count; i++)
-        proof_make(given + i * DT_PROOF_BYTES, &key, setup, ranks[comm->rank], ranks[i]);
+        proof_make(given + i * DT_PROOF_BYTES, key, setup, ranks[comm->rank], ranks[i]);
     DT_TRY(dt_gloo_swap(
         gloo, got, given, DT_PROOF_BYTES,
         setup->timeout_seconds < PROOF_SECONDS ? setup->timeout_seconds : PROOF_SECONDS, err));
     for (size_t i = 0; i < count; i++) {
-        proof_make(expected, &key, setup, ranks[i], ranks[comm->rank]);
+        proof_make(expected, key, setup, ranks[i], ranks[comm->rank]);
         if (!proof_equal(expected, got + i * DT_PROOF_BYTES))
             DT_THROW(err, DT_ERR_COMM,
                      "communicator '%s': the peer that answers as rank %lld does not know the "
@@ -305,15 +303,17 @@ dt_status dt_comm_open_gloo(dt_comm *out, const dt_comm_setup *setup, const int6
                                .timeout_seconds = setup->timeout_seconds};
     gloo_state *state = NULL;
     dt_gloo *gloo = NULL;
+    dt_proof_key key;
     dt_status st = DT_OK;
 
+    DT_TRY(proof_key_read(&key, err)); /* first: the other ranks would wait for one that leaves */
     if (!is_address_of_this_machine(options.address))
         DT_THROW(err, DT_ERR_USAGE,
                  "DTRUN_INTERFACE_ADDRESS is '%s': expected a numeric address of this machine",
                  options.address);
     signal(SIGPIPE, SIG_IGN);
     DT_TRY(dt_gloo_open(&gloo, &options, err));
-    DT_TRY(prove(gloo, out, setup, ranks, err));
+    DT_TRY(prove(gloo, out, setup, ranks, &key, err));
     state = calloc(1, sizeof(*state));
     if (state == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the communicator '%s'", setup->name);
