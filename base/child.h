@@ -2,8 +2,8 @@
  *
  * A program runs in a session of its own, and therefore in a process group of its own: nothing that it starts can ask
  * on the terminal, and all of it can be ended together. It inherits no descriptor but 0, 1 and 2 (unless it is in the
- * foreground), no blocked signal, and the dispositions of process.h. A signal of the terminal does not reach it, so dt_child_catch_signals passes
- * SIGINT, SIGTERM, SIGHUP and SIGQUIT on.
+ * foreground), no blocked signal, and the dispositions of process.h. A signal of the terminal does not reach it, so
+ * dt_child_catch_signals passes SIGINT, SIGTERM, SIGHUP and SIGQUIT on.
  *
  *   dt_child_run      runs a program to its end and collects its output
  *   dt_child_start    starts one; the caller reads its output, and calls dt_child_has_ended or dt_child_end

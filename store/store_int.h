@@ -207,8 +207,6 @@ dt_status dt_sql_commit(dt_store *store, dt_error *err);
 /* Discards collected points. Call this after any end of a transaction. */
 void dt_sql_after_end(dt_store *store);
 
-/* --- metric.c */
-
 /* --- curve_pyramid.c */
 #define DT_PYRAMID_LEVELS 4
 /* Summary of some points of a curve; all bytes zero: no points. */

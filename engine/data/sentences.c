@@ -160,8 +160,6 @@ void dt_sentences_ids(dt_strbuf *out, int width_bytes, const int32_t *ids, int64
 
 /* --- groups of similar length */
 
-/* --- making groups */
-
 static int64_t longer(const dt_sentences *sentences, int64_t pair)
 {
     int64_t source = dt_sentence_length(sentences, DT_SOURCE, pair);

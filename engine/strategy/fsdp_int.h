@@ -2,11 +2,10 @@
  *
  *   fsdp.c          what is held and sent, setup, the hooks, a step, checkpoints
  *   fsdp_layout.c   the parts of the ranks, padding, memory and its accounts
- *   fsdp_comm.c   weights: gathered before they are used
- *   fsdp_comm.c   gradients: summed and divided when they are complete
+ *   fsdp_comm.c     weights: gathered before they are used; gradients: summed and divided when they are complete
  *
- * W and r are the size of the shard axis of the mesh (engine/comm/mesh.h) and the rank along it. A unit's flat buffer of E elements is cut into W equal parts of s elements, the least multiple of
- * 16 with W s >= E; the rest is zero. Rank r owns elements r s .. (r+1) s.
+ * W and r are the size of the shard axis of the mesh (engine/comm/mesh.h) and the rank along it. A unit's flat buffer of
+ * E elements is cut into W equal parts of s elements, the least multiple of 16 with W s >= E; the rest is zero. Rank r owns elements r s .. (r+1) s.
  */
 #ifndef DT_ENGINE_FSDP_INT_H
 #define DT_ENGINE_FSDP_INT_H

@@ -11,7 +11,8 @@
  *                         the parts for engine/model/decoder/
  *
  * B T C V Vp as in ops.h; L blocks; H heads of queries, G of keys and values, D wide each; F the width
- * of gate and up. If N ranks divide the layers, H, G and F are a rank's: H/N, max(1, G/N), F/N. Per token: A = H D, Q = (H + 2 G) D, R = (H + G) D if q and k are normed, else 0.
+ * of gate and up. If N ranks divide the layers, H, G and F are a rank's: H/N, max(1, G/N), F/N.
+ * Per token: A = H D, Q = (H + 2 G) D, R = (H + G) D if q and k are normed, else 0.
  * Rotation   q and k are rotated in place, next to v, since its backward needs only the angles. If they
  *            are normed first, the norm's backward needs its input, so the result is a separate tensor
  * Dropout    besides the decoder's: on the attention's probabilities, and after both projections onto

@@ -13,8 +13,6 @@
 #include "base/metric_kinds.h"
 #include "runner/supervisor/collect/collect_int.h"
 
-/* --- rows */
-
 /* --- open and close */
 
 static void lay_out(dt_collector *collector)

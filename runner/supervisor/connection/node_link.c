@@ -7,8 +7,6 @@
 #include "base/memory.h"
 #include "runner/supervisor/connection/connection_int.h"
 
-/* --- its place and state */
-
 /* --- restored state */
 
 void dt_node_link_set_place(dt_node_link *link, const dt_node_layout *place)

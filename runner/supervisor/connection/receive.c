@@ -37,8 +37,6 @@ void dt_clock_offset_answered(dt_clock_offset *offset, int64_t asked_ms, int64_t
 
 /* --- messages */
 
-/* --- messages */
-
 /* Updates the estimate of the node's clock. answer: the message answers `attach`. */
 static void update_clock_offset(dt_node_link *link, const dt_message *message, bool answer)
 {

@@ -19,8 +19,6 @@
 #include "runner/transport/transport.h"
 #include "store/activity.h"
 
-/* --- how the attempt ended, and what follows */
-
 /* --- the rows */
 
 /* Ends the attempt. A resumed attempt of a finished run that failed before its first step leaves
