@@ -21,7 +21,7 @@ check recipes base recipes
 check engine base recipes/fields recipes/architecture recipes/cost recipes/foreign recipes/plan engine
 check store base store
 check web base store web
-check runner base recipes engine/bleu engine/data engine/tokens engine/checkpoint engine/strategy engine/weights store web runner
+check runner base recipes engine/bleu engine/chat engine/data engine/tokens engine/checkpoint engine/strategy engine/weights store web runner
 
 # Inside recipes/, engine/ and runner/, folder by folder; files next to the folders are for all of them.
 inside() { # part folder allowed...
@@ -49,7 +49,8 @@ inside engine model device ops
 inside engine optim device ops
 inside engine channel
 inside engine tokens
-inside engine data tokens
+inside engine chat tokens
+inside engine data chat tokens
 inside engine comm channel device ops
 inside engine strategy comm device model ops optim
 inside engine checkpoint comm data model strategy
@@ -57,7 +58,7 @@ inside engine weights checkpoint data model ops strategy
 inside engine search data device model
 inside engine train bleu search channel checkpoint comm data device model ops optim strategy weights
 inside engine task channel generate tokens
-inside engine generate checkpoint data device model search tokens train
+inside engine generate chat checkpoint data device model search tokens train
 inside runner term
 inside runner channel
 inside runner predict
