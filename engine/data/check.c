@@ -19,7 +19,11 @@ static dt_status check_whole(dt_dataset_facts *out, const dt_recipe *recipe,
     out->vocab = dt_tokenizer_vocab(dataset->tokenizer);
     out->train_tokens = dt_dataset_train_tokens(dataset);
     out->train_groups = dataset->groups.count;
-    out->train_packs = dataset->packs.count;
+    out->train_packs = dataset->has_chats ? dataset->chat_rows.count : dataset->packs.count;
+    if (dataset->has_chats) {
+        out->chats = dt_chat_facts_of(&dataset->chat_rows);
+        out->valid_chats = dt_chat_facts_of(&dataset->valid_chat_rows);
+    }
     out->pairs = dataset->groups.kept;
     out->too_long = dataset->groups.dropped + dataset->valid_groups.dropped;
 out:
@@ -121,12 +125,17 @@ dt_status dt_dataset_check(dt_dataset_facts *out, const dt_recipe *recipe,
 
     *out = (dt_dataset_facts){0};
     dt_arena_init(&arena, 0);
+    if (recipe->data.format == DT_DATA_CHAT && recipe->data.tokens != DT_TOKENS_CHATS) {
+        DT_TRY(check_unprepared(out, recipe, err));
+        goto out;
+    }
     if (dt_dataset_pairs_are_text(recipe)) {
         DT_TRY(dt_dataset_check_pairs_text(out, recipe, err));
         goto out;
     }
     DT_TRY(dt_dataset_find_files(&train, &validation, recipe, &arena, err));
-    if (train.items[0].kind == DT_TOKENS_PAIRS) { /* cheap: reads only the lengths */
+    if (train.items[0].kind == DT_TOKENS_PAIRS || /* cheap: reads only the lengths */
+        train.items[0].kind == DT_TOKENS_CHATS) {
         DT_TRY(check_whole(out, recipe, fixed, err));
         goto out;
     }

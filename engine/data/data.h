@@ -17,6 +17,8 @@
  *            .csv, .npy: rows of numbers (data_int.h), each of which is a sample
  * Packed     (data.pack) sequences are cut at the ends of documents (stream.h): there is no offset, each
  *            epoch has the same sequences, and they are filled up with padding
+ * Chats      (data.format chat, chats.h) a sample is a row of whole conversations, as with packs, and has a
+ *            weight for each target
  * Pairs      of sentences (sentences.h): a sample is a whole batch of pairs of similar length,
  *            with its own B, S and T, and the batches of an epoch are fixed: there is no offset, and a
  *            step takes the next ranks * accumulate of them
@@ -98,13 +100,23 @@ const dt_tokenizer *dt_dataset_tokenizer(const dt_dataset *dataset);
 int64_t dt_dataset_train_tokens(const dt_dataset *dataset);
 int64_t dt_dataset_valid_tokens(const dt_dataset *dataset);
 
+/* Conversations, and the rows that they became (chats.h). */
+typedef struct dt_chat_facts {
+    int64_t conversations, tokens; /* of the files */
+    int64_t rows, row_tokens;      /* row_tokens: without padding */
+    int64_t targets;               /* that are trained */
+    int64_t untrained, cut, too_long;
+} dt_chat_facts;
+
 /* What is known about data without training on them; 0 if only a full read could determine it. */
 typedef struct dt_dataset_facts {
     int64_t vocab;
     int64_t train_tokens;    /* training tokens before the split; for pairs: target tokens */
     int64_t train_groups;    /* for pairs: training batches per epoch */
-    int64_t train_packs;     /* with data.pack: sequences per epoch */
+    int64_t train_packs;     /* with data.pack, and of conversations: sequences per epoch */
     int64_t pairs, too_long; /* training pairs in batches, and pairs that were dropped */
+    dt_chat_facts chats;     /* training conversations, after the split; 0 rows: not known */
+    dt_chat_facts valid_chats;
 } dt_dataset_facts;
 
 /* The checks of dt_dataset_open that need no full read, for `dtrun validate`; `fixed` as for
@@ -165,9 +177,10 @@ dt_status dt_sampler_fill(dt_sampler *sampler, void *const inputs[], int64_t fir
  * targets. */
 dt_status dt_sampler_fill_group(dt_sampler *sampler, dt_pair_shape *shape, void *const inputs[],
                                 int64_t first, dt_error *err);
-/* The number of targets that count in samples first .. first+count of the current step. Depends
- * only on position and data, so every rank knows a step's divisor before its forward passes. */
-int64_t dt_sampler_valid_targets(dt_sampler *sampler, int64_t first, int64_t count);
+/* The number of targets that count in samples first .. first+count of the current step; of
+ * conversations the sum of their weights. Depends only on position and data, so every rank knows a
+ * step's divisor before its forward passes. */
+double dt_sampler_valid_targets(dt_sampler *sampler, int64_t first, int64_t count);
 
 /* Samples of the current epoch, including those that drop leaves out. Epochs differ by at most one,
  * since each is cut from its own offset. */

@@ -8,6 +8,7 @@
 
 #include "base/display.h"
 #include "base/memory.h"
+#include "engine/data/chats.h"
 #include "engine/data/data.h"
 #include "engine/data/files.h"
 #include "engine/data/sentences.h"
@@ -187,6 +188,10 @@ struct dt_dataset {
     bool has_rows;
     dt_rows rows, validation_rows;
     const dt_rows *valid_rows;
+    /* If the data are conversations: the counts above are of their rows, which are packs. */
+    bool has_chats;
+    dt_chats chats, validation_chats;
+    dt_chat_rows chat_rows, valid_chat_rows;
     /* If the data are sentence pairs: the counts above are of groups. */
     bool has_pairs;
     dt_sentences sentences, validation_sentences;

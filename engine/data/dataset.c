@@ -166,6 +166,63 @@ out:
     return st;
 }
 
+/* dataset_chats: opens conversations, which are read in place in the mapping; only their places in rows are in
+ * memory. */
+
+static dt_status open_chat_tokenizer(dt_dataset *dataset, const dt_recipe *recipe,
+                                     const dt_tokenizer *fixed, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    if (!dt_tokenizer_is_file(recipe))
+        DT_THROW(err, DT_ERR_RECIPE,
+                 "data.tokenizer is not set; conversations need the tokenizer that they were "
+                 "prepared with");
+    DT_TRY(dt_tokenizer_read(&dataset->tokenizer, recipe, err));
+    if (fixed != NULL)
+        DT_TRY(dt_tokenizer_bpe_same(fixed, dataset->tokenizer, err));
+    DT_TRY(dt_dataset_check_vocab(recipe, dataset->tokenizer->vocab, err));
+    dataset->limit = dataset->tokenizer->vocab;
+out:
+    return st;
+}
+
+/* Open a dataset of conversations, except finding its files. */
+static dt_status dataset_open_chats(dt_dataset *dataset, const dt_data_files *train,
+                                    const dt_data_files *validation, const dt_recipe *recipe,
+                                    const dt_tokenizer *fixed, dt_error *err)
+{
+    dt_chat_limits limits = dt_chat_limits_of(recipe);
+    const dt_chats *valid = &dataset->chats;
+    int64_t kept, first = 0, count;
+    dt_status st = DT_OK;
+
+    dataset->has_chats = dataset->packed = true;
+    DT_TRY(open_chat_tokenizer(dataset, recipe, fixed, err));
+    DT_TRY(dt_chats_open(&dataset->chats, train, err));
+    DT_TRY(dt_chats_open(&dataset->validation_chats, validation, err));
+    DT_TRY(dt_chats_check(&dataset->chats, dataset->limit, err));
+    DT_TRY(dt_chats_check(&dataset->validation_chats, dataset->limit, err));
+    DT_TRY(dt_chats_split(&kept, recipe, dataset->chats.count,
+                          validation->count > 0 ? dataset->validation_chats.count : -1, err));
+    if (validation->count > 0) {
+        valid = &dataset->validation_chats;
+        count = valid->count;
+    } else {
+        first = kept;
+        count = valid->count - kept;
+    }
+    DT_TRY(dt_chat_rows_make(&dataset->chat_rows, &dataset->chats, 0, kept, &limits, "data.train",
+                             err));
+    DT_TRY(dt_chat_rows_make(
+        &dataset->valid_chat_rows, valid, first, count, &limits,
+        validation->count > 0 ? "data.validation" : "data.train, after data.split", err));
+    dataset->train_count = dataset->chat_rows.count;
+    dataset->valid_count = dataset->valid_chat_rows.count;
+out:
+    return st;
+}
+
 /* --- checks before a run */
 
 bool dt_dataset_pairs_are_text(const dt_recipe *recipe)
@@ -223,6 +280,10 @@ dt_status dt_dataset_find_files(dt_data_files *train, dt_data_files *validation,
                               : dt_tokens_kind_of(recipe);
     dt_status st = DT_OK;
 
+    if (recipe->data.format == DT_DATA_CHAT && kind != DT_TOKENS_CHATS)
+        DT_THROW(err, DT_ERR_RECIPE,
+                 "'data' names conversations that are text; convert them to "
+                 "tokens with 'dtrun data prepare'");
     if (dt_architecture_find(recipe->model.kind)->reads_pairs && kind != DT_TOKENS_PAIRS &&
         recipe->data.source[0] == '\0')
         DT_THROW(err, DT_ERR_UNSUPPORTED,
@@ -438,6 +499,9 @@ dt_status dt_dataset_open(dt_dataset **out, const dt_recipe *recipe, const dt_to
     if (train.items[0].kind == DT_TOKENS_PAIRS) {
         DT_TRY(check_fixed(fixed, DT_TOKENIZER_PAIRS, err));
         DT_TRY(dataset_open_pairs(dataset, &train, &validation, recipe, fixed, err));
+    } else if (train.items[0].kind == DT_TOKENS_CHATS) {
+        DT_TRY(check_fixed(fixed, DT_TOKENIZER_BPE, err));
+        DT_TRY(dataset_open_chats(dataset, &train, &validation, recipe, fixed, err));
     } else if (train.items[0].kind == DT_TOKENS_ROWS) {
         DT_TRY(check_fixed(fixed, DT_TOKENIZER_ROWS, err));
         DT_TRY(dataset_open_rows(dataset, &train, &validation, recipe, err));
@@ -463,6 +527,10 @@ void dt_dataset_close(dt_dataset *dataset)
     dt_packs_release(&dataset->valid_packs);
     dt_groups_release(&dataset->groups);
     dt_groups_release(&dataset->valid_groups);
+    dt_chat_rows_release(&dataset->chat_rows);
+    dt_chat_rows_release(&dataset->valid_chat_rows);
+    dt_chats_close(&dataset->chats);
+    dt_chats_close(&dataset->validation_chats);
     dt_sentences_close(&dataset->sentences);
     dt_sentences_close(&dataset->validation_sentences);
     dt_tokenizer_free(dataset->tokenizer);
@@ -486,12 +554,16 @@ static int64_t count_targets(const dt_groups *groups)
 
 int64_t dt_dataset_train_tokens(const dt_dataset *dataset)
 {
-    return dataset->has_pairs ? count_targets(&dataset->groups) : dataset->train_count;
+    return dataset->has_pairs   ? count_targets(&dataset->groups)
+           : dataset->has_chats ? dataset->chat_rows.tokens
+                                : dataset->train_count;
 }
 
 int64_t dt_dataset_valid_tokens(const dt_dataset *dataset)
 {
-    return dataset->has_pairs ? count_targets(&dataset->valid_groups) : dataset->valid_count;
+    return dataset->has_pairs   ? count_targets(&dataset->valid_groups)
+           : dataset->has_chats ? dataset->valid_chat_rows.tokens
+                                : dataset->valid_count;
 }
 
 bool dt_dataset_has_pairs(const dt_dataset *dataset)

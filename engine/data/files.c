@@ -154,7 +154,7 @@ const char *dt_tokens_kind_name(dt_tokens_kind kind)
         [DT_TOKENS_AUTO] = "auto",   [DT_TOKENS_CHAR] = "char",       [DT_TOKENS_BYTE] = "byte",
         [DT_TOKENS_LLMC] = "llmc",   [DT_TOKENS_NANOGPT] = "nanogpt", [DT_TOKENS_UINT8] = "uint8",
         [DT_TOKENS_INT32] = "int32", [DT_TOKENS_INT64] = "int64",     [DT_TOKENS_PAIRS] = "pairs",
-        [DT_TOKENS_ROWS] = "rows"};
+        [DT_TOKENS_CHATS] = "chats", [DT_TOKENS_ROWS] = "rows"};
     return names[kind];
 }
 

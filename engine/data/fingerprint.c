@@ -77,6 +77,8 @@ out:
 dt_status dt_fingerprint_make(json_t **out, const dt_recipe *recipe, dt_error *err)
 {
     static const char *const tails[] = {[DT_TAIL_WRAP] = "wrap", [DT_TAIL_DROP] = "drop"};
+    static const char *const longs[] = {
+        [DT_TOO_LONG_REFUSE] = "refuse", [DT_TOO_LONG_DROP] = "drop", [DT_TOO_LONG_CUT] = "cut"};
     json_t *files = json_array(), *validations = json_array();
     dt_data_files train, validation;
     dt_status st = DT_OK;
@@ -95,12 +97,16 @@ dt_status dt_fingerprint_make(json_t **out, const dt_recipe *recipe, dt_error *e
         DT_THROW(err, DT_ERR_NOMEM, "no memory to compare data");
     if (dt_packs_asked(recipe))
         json_object_set_new(*out, "pack", json_string("true"));
-    if (train.items[0].kind == DT_TOKENS_PAIRS) {
+    if (train.items[0].kind == DT_TOKENS_PAIRS)
         json_object_set_new(*out, "max_tokens", json_integer(recipe->batch.max_tokens));
+    if (train.items[0].kind == DT_TOKENS_PAIRS)
+        json_object_set_new(*out, "too_long", json_string(longs[recipe->data.too_long]));
+    if (train.items[0].kind == DT_TOKENS_CHATS)
+        json_object_set_new(*out, "longer", json_string(longs[recipe->data.too_long]));
+    if (train.items[0].kind == DT_TOKENS_CHATS)
         json_object_set_new(
-            *out, "too_long",
-            json_string(recipe->data.too_long == DT_TOO_LONG_DROP ? "drop" : "refuse"));
-    }
+            *out, "loss",
+            json_string(recipe->data.loss == DT_MEAN_OF_CONVERSATIONS ? "conversation" : "token"));
 out:
     json_decref(files);
     json_decref(validations);
@@ -201,6 +207,8 @@ bool dt_fingerprint_differs(dt_strbuf *words, const json_t *was, const json_t *i
         {"sequence_tokens", "batch.tokens"},
         {"max_tokens", "batch.max_tokens"},
         {"pack", "data.pack"},
+        {"longer", "data.too_long"},
+        {"loss", "data.loss"},
         {"tail", "data.tail"},
         {"seed", "seed"},
     };

@@ -6,7 +6,8 @@
  *    "split": 0.1,              null if there are validation files
  *    "sequence_tokens": 256, "tail": "wrap", "seed": 1337,
  *    "pack": "true",            only with data.pack
- *    "max_tokens": 4096, "too_long": "drop"}    only for sentence pairs
+ *    "max_tokens": 4096, "too_long": "drop",    only for sentence pairs
+ *    "longer": "cut", "loss": "token"}          only for conversations: too_long and loss
  *
  * Files are compared by content and order, not by name or place. The tokenizer is the checkpoint's.
  * Digest     of whole files, if a list of files has at most DT_FINGERPRINT_BYTES. Otherwise each

@@ -54,18 +54,21 @@ void dt_sampler_count_known(dt_sampler *out, int64_t samples, bool packs, uint64
 dt_status dt_sampler_init(dt_sampler *out, const dt_dataset *dataset, int64_t tokens, uint64_t seed,
                           dt_error *err)
 {
-    int64_t ahead = dataset->has_rows || dataset->has_pairs ? 0 : 1, most;
+    bool known = dataset->has_pairs || dataset->packed;
+    int64_t ahead = dataset->has_rows || dataset->has_pairs || dataset->has_chats ? 0 : 1, most;
 
     memset(out, 0, sizeof(*out));
     DT_ASSERT(tokens > 0);
-    if (dataset->train_count < (dataset->has_pairs ? 1 : tokens) + ahead)
+    if (dataset->train_count < (dataset->has_pairs || dataset->has_chats ? 1 : tokens) + ahead)
         return DT_FAIL(
             err, DT_ERR_RECIPE,
             "the training data have %lld tokens, fewer than one sequence of %lld and its "
             "last target; give more text, or fewer batch.tokens",
             (long long)dataset->train_count, (long long)tokens);
-    if (dataset->has_pairs || dataset->packed)
-        dt_sampler_count_known(out, dataset->packed ? dataset->packs.count : dataset->train_count,
+    if (known)
+        dt_sampler_count_known(out,
+                               dataset->packed && !dataset->has_chats ? dataset->packs.count
+                                                                      : dataset->train_count,
                                dataset->packed, seed);
     else
         dt_sampler_count(out, dataset->train_count, tokens, ahead, seed);
@@ -229,6 +232,19 @@ static int64_t count_group_targets(dt_sampler *sampler, int64_t first, int64_t c
     return targets;
 }
 
+static double count_chat_targets(dt_sampler *sampler, int64_t first, int64_t count)
+{
+    int64_t epoch = sampler->epoch, sample = sampler->sample + first;
+    double targets = 0;
+
+    for (int64_t i = 0; i < count; i++, sample++) {
+        carry(sampler, &epoch, &sample);
+        make_order(sampler, epoch);
+        targets += sampler->dataset->chat_rows.weights[sampler->order[sample]];
+    }
+    return targets;
+}
+
 /* Targets that count in a sequence. The token that ends a document has none, nor has the last
  * training token, which only a pack can contain. */
 static int64_t count_targets(const dt_sampler *sampler, int64_t at, int64_t length)
@@ -243,7 +259,7 @@ static int64_t count_targets(const dt_sampler *sampler, int64_t at, int64_t leng
     return last == dataset->document_end ? targets : targets - 1;
 }
 
-int64_t dt_sampler_valid_targets(dt_sampler *sampler, int64_t first, int64_t count)
+double dt_sampler_valid_targets(dt_sampler *sampler, int64_t first, int64_t count)
 {
     const dt_dataset *dataset = sampler->dataset;
     int64_t epoch = sampler->epoch, sample = sampler->sample + first;
@@ -251,16 +267,18 @@ int64_t dt_sampler_valid_targets(dt_sampler *sampler, int64_t first, int64_t cou
 
     DT_ASSERT(first >= 0 && count >= 0);
     if (dataset->has_pairs)
-        return count_group_targets(sampler, first, count);
+        return (double)count_group_targets(sampler, first, count);
+    if (dataset->has_chats)
+        return count_chat_targets(sampler, first, count);
     if (dataset->has_rows || dataset->document_end == DT_DOCUMENTS_CROSSED)
-        return count * sampler->sample_targets;
+        return (double)(count * sampler->sample_targets);
     for (int64_t i = 0; i < count; i++, sample++) {
         carry(sampler, &epoch, &sample);
         make_order(sampler, epoch);
         at = place_of(sampler, sample, &length);
         targets += count_targets(sampler, at, length);
     }
-    return targets;
+    return (double)targets;
 }
 
 dt_status dt_sampler_fill_group(dt_sampler *sampler, dt_pair_shape *shape, void *const inputs[],
@@ -289,6 +307,8 @@ dt_status dt_sampler_fill(dt_sampler *sampler, void *const inputs[], int64_t fir
         make_order(sampler, epoch);
         if (dataset->has_rows)
             dt_rows_copy(inputs, i, &dataset->rows, sampler->order[sample]);
+        else if (dataset->has_chats)
+            dt_chat_row_fill(inputs, i, &dataset->chat_rows, sampler->order[sample]);
         else {
             at = place_of(sampler, sample, &length);
             DT_TRY(dt_dataset_fill_tokens(dataset, &dataset->train, at, length,
@@ -324,6 +344,8 @@ int64_t dt_validation_count(const dt_dataset *dataset, int64_t tokens)
 
     if (dataset->has_pairs)
         return inputs;
+    if (dataset->has_chats)
+        return dataset->valid_count;
     if (dataset->packed)
         return dataset->valid_packs.count;
     return inputs > 0 ? (inputs + tokens - 1) / tokens : 0;
@@ -345,6 +367,10 @@ dt_status dt_validation_fill(const dt_dataset *dataset, int64_t tokens, int64_t 
     DT_ASSERT(!dataset->has_pairs);
     if (dataset->has_rows) {
         fill_row(dataset, index, inputs, place);
+        return DT_OK;
+    }
+    if (dataset->has_chats) {
+        dt_chat_row_fill(inputs, place, &dataset->valid_chat_rows, index);
         return DT_OK;
     }
     if (index < 0) {

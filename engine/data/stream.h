@@ -70,7 +70,13 @@ typedef struct dt_packs {
 /* Whether to pack; data.pack has no effect if documents are not separated. */
 static inline bool dt_packs_asked(const dt_recipe *recipe)
 {
-    return recipe->data.pack && !recipe->data.cross_documents;
+    return recipe->data.pack && dt_recipe_separates(recipe);
+}
+
+/* Whether the sequences of an epoch are fixed: packs, and rows of conversations. */
+static inline bool dt_packs_fixed(const dt_recipe *recipe)
+{
+    return dt_packs_asked(recipe) || recipe->data.format == DT_DATA_CHAT;
 }
 
 /* Pack the tokens first .. first+count into sequences of T = `tokens`. end: the token that ends

@@ -114,15 +114,14 @@ static dt_status put(scorer *s, dt_tensor *out, int place, const int32_t *ids, i
 /* Evaluate a batch and add it to the current line's totals. */
 static dt_status evaluate(scorer *s, const dt_batch *batch, dt_error *err)
 {
-    double loss = 0;
-    int64_t counted = 0;
+    double loss = 0, counted = 0;
     dt_status st = DT_OK;
 
     DT_TRY(dt_model_evaluate(s->from.model, batch, &loss, &counted, err));
     if (!isfinite(loss))
         DT_TRY(dt_loaded_diverged(err));
     s->log_likelihood -= counted > 0 ? loss : 0;
-    s->counted += counted;
+    s->counted += (int64_t)counted;
 out:
     return st;
 }

@@ -34,8 +34,8 @@ typedef struct dt_model_passes {
     dt_status (*pass)(dt_model *model, const dt_batch *batch, const double *loss_scale,
                       dt_error *err);
     dt_status (*loss)(dt_model *model, const dt_batch *batch, double *loss_sum, dt_error *err);
-    dt_status (*evaluate)(dt_model *model, const dt_batch *batch, double *loss_sum,
-                          int64_t *counted, dt_error *err);
+    dt_status (*evaluate)(dt_model *model, const dt_batch *batch, double *loss_sum, double *counted,
+                          dt_error *err);
     /* MAY: implements dt_model_logits */
     dt_status (*logits)(dt_model *model, const dt_batch *batch, int64_t last, float *logits,
                         dt_error *err);

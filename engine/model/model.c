@@ -210,7 +210,7 @@ dt_status dt_model_loss(dt_model *model, const dt_batch *batch, double *loss_sum
 }
 
 dt_status dt_model_evaluate(dt_model *model, const dt_batch *batch, double *loss_sum,
-                            int64_t *counted, dt_error *err)
+                            double *counted, dt_error *err)
 {
     return model->kind->passes->evaluate(model, batch, loss_sum, counted, err);
 }

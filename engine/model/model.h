@@ -121,17 +121,17 @@ dt_status dt_model_visit_units(dt_model *model,
 
 /* Forward and backward of one micro-step. Enqueues the ops without waiting, so that they can be
  * recorded (engine/device/queue.h). Gradients accumulate into grads. loss_scale, in device memory: 1 /
- * valid targets of the whole step. */
+ * sum of the weights of the valid targets of the whole step. */
 dt_status dt_model_pass(dt_model *model, const dt_batch *batch, const double *loss_scale,
                         dt_error *err);
 /* After dt_model_pass, for the same batch: waits for and returns the sum of the targets' losses
  * (not yet divided). */
 dt_status dt_model_loss(dt_model *model, const dt_batch *batch, double *loss_sum, dt_error *err);
 
-/* Forward only, without dropout: the sum of the targets' losses, and the number of targets that
- * count. */
+/* Forward only, without dropout: the sum of the targets' losses, and of the weights of the targets that
+ * count: their number, if the batch has no weights. */
 dt_status dt_model_evaluate(dt_model *model, const dt_batch *batch, double *loss_sum,
-                            int64_t *counted, dt_error *err);
+                            double *counted, dt_error *err);
 
 /* --- for kinds that generate text; logits also for those that translate */
 

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "engine/ops/ops.h"
 
@@ -123,29 +124,37 @@ static int64_t count_of(const dt_token_head *head, int64_t first, int64_t end)
     return end - first < head->chunk_rows ? end - first : head->chunk_rows;
 }
 
-/* Losses of a chunk from its logits, which become their gradient if `scale` is not NULL. */
-static dt_status lose(const dt_token_head *head, dt_tensor *losses, dt_tensor *logits,
-                      const dt_tensor *target, const double *scale, dt_error *err)
+/* Losses of a chunk, which starts at row `first`, from its logits, which become their gradient if `scale` is not
+ * NULL. */
+static dt_status lose(const dt_token_head *head, int64_t first, dt_tensor *losses,
+                      dt_tensor *logits, const dt_tensor *target, const double *scale,
+                      dt_error *err)
 {
     const dt_ops *ops = head->model->device->ops;
     double smoothing = scale != NULL ? head->smoothing : 0;
     int64_t count = dt_tensor_rows(logits);
-    dt_tensor own, all;
+    const dt_tensor *weights = NULL;
+    dt_tensor own, all, flat, part;
     dt_status st = DT_OK;
 
+    if (head->weights != NULL) {
+        flat = dt_tensor_1d(head->weights->data, DT_F32, dt_tensor_elems(head->weights));
+        part = slice(&flat, first, count);
+        weights = &part;
+    }
     if (head->model->peers == NULL)
         return scale != NULL
                    ? ops->cross_entropy_backward(head->model->device, losses, logits, target,
-                                                 head->vocab, scale, smoothing, err)
+                                                 weights, head->vocab, scale, smoothing, err)
                    : ops->cross_entropy_forward(head->model->device, losses, logits, target,
-                                                head->vocab, err);
+                                                weights, head->vocab, err);
     own = dt_tensor_2d(head->own.data, DT_F32, DT_VOCAB_NUMBERS, count);
     all = dt_tensor_3d(head->all.data, DT_F32, head->all.dim[0], DT_VOCAB_NUMBERS, count);
     DT_TRY(ops->cross_entropy_part(head->model->device, &own, logits, target, &head->part,
                                    smoothing, err));
     DT_TRY(head->model->peers->gather(head->model->peers->self, &all, &own, err));
-    DT_TRY(ops->cross_entropy_join(head->model->device, losses, logits, &all, target, &head->part,
-                                   scale, smoothing, err));
+    DT_TRY(ops->cross_entropy_join(head->model->device, losses, logits, &all, target, weights,
+                                   &head->part, scale, smoothing, err));
 out:
     return st;
 }
@@ -167,7 +176,7 @@ dt_status dt_token_head_train(const dt_token_head *head, const dt_tensor *dx,
         x = slice(&head->x, first, count);
         dpart = slice(dx, first, count);
         DT_TRY(dt_linear_forward(head->model, &head->linear, &logits, &x, err));
-        DT_TRY(lose(head, &losses, &logits, &target, loss_scale, err));
+        DT_TRY(lose(head, first, &losses, &logits, &target, loss_scale, err));
         DT_TRY(dt_linear_backward(head->model, &head->linear, &dpart, &logits, &x, err));
     }
 out:
@@ -189,7 +198,7 @@ dt_status dt_token_head_evaluate(const dt_token_head *head, const dt_tensor *tar
         target = slice(&all, first, count);
         x = slice(&head->x, first, count);
         DT_TRY(dt_linear_forward(head->model, &head->linear, &logits, &x, err));
-        DT_TRY(lose(head, &losses, &logits, &target, NULL, err));
+        DT_TRY(lose(head, first, &losses, &logits, &target, NULL, err));
     }
 out:
     return st;
@@ -236,16 +245,21 @@ out:
 }
 
 dt_status dt_token_head_sum(dt_device *device, const dt_tensor *losses, const dt_tensor *targets,
-                            int32_t *on_host, double *loss_sum, int64_t *counted, dt_error *err)
+                            const dt_tensor *weights, int32_t *on_host, double *loss_sum,
+                            double *counted, dt_error *err)
 {
+    const dt_tensor *from = weights != NULL ? weights : targets;
     int64_t rows = dt_tensor_elems(targets);
     dt_status st = DT_OK;
+    float weight;
 
     DT_TRY(device->ops->sum(device, loss_sum, losses, err));
-    DT_TRY(device->copy_out(device, on_host, targets->data, (size_t)rows * sizeof(*on_host), err));
+    DT_TRY(device->copy_out(device, on_host, from->data, (size_t)rows * sizeof(*on_host), err));
     *counted = 0;
-    for (int64_t i = 0; i < rows; i++)
-        *counted += on_host[i] >= 0;
+    for (int64_t i = 0; i < rows; i++) {
+        memcpy(&weight, &on_host[i], sizeof(weight)); /* 0 where no target counts */
+        *counted += weights != NULL ? (double)weight : on_host[i] >= 0;
+    }
 out:
     return st;
 }

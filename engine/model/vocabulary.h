@@ -53,10 +53,11 @@ typedef struct dt_token_head {
     int64_t vocab, vocab_padded;
     void *logits; /* memory for chunk_rows rows of Vp: in x's type, without backward F32 */
     int64_t chunk_rows;
-    dt_tensor x;      /* (N,C) or (B,T,C): output of the final norm */
-    dt_linear linear; /* w (Vp,C), whole or of a rank: the sum of dx is the caller's */
-    dt_tensor losses; /* F32 (N): loss of each row */
-    double smoothing; /* label smoothing, for dt_token_head_train */
+    dt_tensor x;              /* (N,C) or (B,T,C): output of the final norm */
+    dt_linear linear;         /* w (Vp,C), whole or of a rank: the sum of dx is the caller's */
+    dt_tensor losses;         /* F32 (N): loss of each row */
+    const dt_tensor *weights; /* F32, N in total: of each target; NULL: 1 */
+    double smoothing;         /* label smoothing, for dt_token_head_train */
     /* with model->peers: the weight's part of the vocabulary; vocab_padded is of it */
     dt_vocab_part part;
     /* F32 (DT_VOCAB_NUMBERS,N), (ranks,DT_VOCAB_NUMBERS,N): numbers that the ranks exchange */
@@ -76,10 +77,11 @@ dt_status dt_token_head_train(const dt_token_head *head, const dt_tensor *dx,
 /* Compute the losses only. */
 dt_status dt_token_head_evaluate(const dt_token_head *head, const dt_tensor *targets,
                                  dt_error *err);
-/* After dt_token_head_evaluate: the sum of the losses, and the number of targets that count
- * (targets below 0 do not). on_host: buffer for the targets. */
+/* After dt_token_head_evaluate: the sum of the losses, and of the weights of the targets that count
+ * (targets below 0 do not); weights NULL: 1 each. on_host: buffer for N of either. */
 dt_status dt_token_head_sum(dt_device *device, const dt_tensor *losses, const dt_tensor *targets,
-                            int32_t *on_host, double *loss_sum, int64_t *counted, dt_error *err);
+                            const dt_tensor *weights, int32_t *on_host, double *loss_sum,
+                            double *counted, dt_error *err);
 /* Logits of the last positions of each of `sequences` sequences, F32 (sequences, last, V) in host memory; with peers
  * on each rank. */
 dt_status dt_token_head_logits(const dt_token_head *head, int64_t sequences, int64_t last,

@@ -232,17 +232,19 @@ typedef struct dt_ops {
                                   dt_error *err);
 
     /* losses[n] = log(sum_v exp(logits[n,v])) - logits[n,target[n]] over the first V columns;
-     * a target < 0 is ignored (loss 0, gradient 0).
-     * losses F32 (N)  logits act or F32 (N,Vp)  targets I32 (N) */
+     * a target < 0 is ignored (loss 0, gradient 0). Loss and gradient are multiplied by weights[n]; NULL: by 1.
+     * losses F32 (N)  logits act or F32 (N,Vp)  targets I32 (N)  weights F32 (N) */
     dt_status (*cross_entropy_forward)(dt_device *, dt_tensor *losses, const dt_tensor *logits,
-                                       const dt_tensor *targets, int64_t vocab, dt_error *err);
+                                       const dt_tensor *targets, const dt_tensor *weights,
+                                       int64_t vocab, dt_error *err);
     /* With smoothing e (Szegedy et al. 2016) the loss is (1-e) times the loss above plus e/V times its sum over all V
      * targets: log(sum_v exp) - (1-e) logits[n,target[n]] - e/V sum_v logits[n,v]. Also logits :=
      * (softmax - (1-e) onehot - e/V) * scale IN PLACE, padded columns 0. scale, in device memory:
-     * 1 / valid tokens of the whole step, over ranks and micro-steps. */
+     * 1 / sum of the weights of the targets of the whole step, over ranks and micro-steps. */
     dt_status (*cross_entropy_backward)(dt_device *, dt_tensor *losses, dt_tensor *logits,
-                                        const dt_tensor *targets, int64_t vocab,
-                                        const double *scale, double smoothing, dt_error *err);
+                                        const dt_tensor *targets, const dt_tensor *weights,
+                                        int64_t vocab, const double *scale, double smoothing,
+                                        dt_error *err);
 
     /* Cross entropy over a vocabulary whose columns are divided among ranks; logits (N,Vp) are those of `part`.
      * Writes own F32 (DT_VOCAB_NUMBERS,N): a row's largest logit, the sum of exp(logit - largest), the target's logit;
@@ -256,8 +258,8 @@ typedef struct dt_ops {
      * cross_entropy_backward; scale NULL: only the losses. */
     dt_status (*cross_entropy_join)(dt_device *, dt_tensor *losses, dt_tensor *logits,
                                     const dt_tensor *all, const dt_tensor *targets,
-                                    const dt_vocab_part *part, const double *scale,
-                                    double smoothing, dt_error *err);
+                                    const dt_tensor *weights, const dt_vocab_part *part,
+                                    const double *scale, double smoothing, dt_error *err);
 
     /* losses[n] = sum_o (y[n,o] - targets[n,o])^2; a target that is NaN is ignored (loss 0, gradient 0).
      * losses F32 (N)  y act or F32 (N,O)  targets F32 (N,O) */

@@ -34,7 +34,7 @@ typedef struct dp_replica {
     dt_model *model;
     dt_device_arena memory;
     double loss_sum; /* loss sum of the last pass */
-    int64_t counted;
+    double counted;
 } dp_replica;
 
 /* Arguments of a pass in all replicas. */
@@ -298,7 +298,7 @@ out:
 }
 
 static dt_status dp_evaluate(dt_strategy_state *state, const dt_micro_batch *batch,
-                             double *loss_sum, int64_t *counted, dt_error *err)
+                             double *loss_sum, double *counted, dt_error *err)
 {
     dp_state *own = state->own;
     dp_pass pass = {.state = state, .batch = batch};

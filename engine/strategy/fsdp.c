@@ -195,7 +195,7 @@ out:
 }
 
 static dt_status fsdp_evaluate(dt_strategy_state *state, const dt_micro_batch *batch,
-                               double *loss_sum, int64_t *counted, dt_error *err)
+                               double *loss_sum, double *counted, dt_error *err)
 {
     dt_fsdp *own = state->own;
 

@@ -335,7 +335,7 @@ out:
 }
 
 dt_status dt_replica_evaluate(dt_replica *replica, const dt_micro_batch *batch, int64_t part,
-                              int64_t parts, double *loss_sum, int64_t *counted, dt_error *err)
+                              int64_t parts, double *loss_sum, double *counted, dt_error *err)
 {
     dt_status st = DT_OK;
 

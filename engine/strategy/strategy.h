@@ -109,10 +109,9 @@ typedef struct dt_strategy {
      * losses of this rank's targets */
     dt_status (*forward_backward)(dt_strategy_state *, const dt_micro_batch *, double loss_scale,
                                   double *loss_sum, dt_error *);
-    /* MUST: forward pass without dropout; the sum of the targets' losses, and the number of targets
-     * that count */
+    /* MUST: forward pass without dropout; the sum of the targets' losses, and of their weights */
     dt_status (*evaluate)(dt_strategy_state *, const dt_micro_batch *, double *loss_sum,
-                          int64_t *counted, dt_error *);
+                          double *counted, dt_error *);
     /* MUST: returns when gradients are reduced (SUM over the ranks that have terms of them) */
     dt_status (*grads_finish)(dt_strategy_state *, dt_error *);
     /* MUST: norm over all ranks and parameters; tied parameters count once */

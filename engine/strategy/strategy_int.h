@@ -101,7 +101,7 @@ dt_status dt_replica_forward_backward(dt_replica *replica, const dt_micro_batch 
                                       int64_t part, int64_t parts, double loss_scale,
                                       double *loss_sum, dt_error *err);
 dt_status dt_replica_evaluate(dt_replica *replica, const dt_micro_batch *batch, int64_t part,
-                              int64_t parts, double *loss_sum, int64_t *counted, dt_error *err);
+                              int64_t parts, double *loss_sum, double *counted, dt_error *err);
 
 /* host_mirror: gives the host access to tensors that are in device memory.
  *

@@ -305,15 +305,14 @@ dt_status dt_evaluate(dt_train_session *session, bool *evaluated, bool *stopped,
 {
     int64_t count = dt_train_session_valid_count(session);
     int64_t per_pass = dt_train_session_valid_per_pass(session);
-    double sums[2] = {0, 0}; /* sums of losses and of targets */
+    double sums[2] = {0, 0}; /* sums of losses and of the weights of targets */
     dt_status st = DT_OK;
 
     *evaluated = *stopped = false;
     if (count > 0)
         DT_TRY(valid_bleu_begin(session, err));
     for (int64_t first = 0; first < count; first += per_pass) {
-        double loss_sum;
-        int64_t counted;
+        double loss_sum, counted;
 
         DT_TRY(look_for_stop(session, stopped, err));
         if (*stopped)
@@ -326,7 +325,7 @@ dt_status dt_evaluate(dt_train_session *session, bool *evaluated, bool *stopped,
         if (*stopped)
             goto out;
         sums[0] += loss_sum;
-        sums[1] += (double)counted;
+        sums[1] += counted;
     }
     if (count == 0)
         goto out;

@@ -143,7 +143,7 @@ int64_t dt_train_session_valid_count(const dt_train_session *session);
 dt_status dt_train_session_fill_valid(dt_train_session *session, int64_t first, dt_error *err);
 /* Number of tokens or rows of a step, for metrics. For sentence pairs: its target tokens.
  * mean_items: the average, for use before a step's pairs are known. */
-int64_t dt_train_session_items(const dt_train_session *session, int64_t valid_targets);
+int64_t dt_train_session_items(const dt_train_session *session, double valid_targets);
 double dt_train_session_mean_items(const dt_train_session *session);
 /* Samples of one step, over all ranks and micro-steps. For sentence pairs, a sample is a batch. */
 int64_t dt_train_session_samples_per_step(const dt_train_session *session);

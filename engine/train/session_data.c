@@ -99,10 +99,10 @@ out:
     return st;
 }
 
-int64_t dt_train_session_items(const dt_train_session *session, int64_t valid_targets)
+int64_t dt_train_session_items(const dt_train_session *session, double valid_targets)
 {
     return session->pair_batches != NULL
-               ? valid_targets
+               ? (int64_t)valid_targets
                : dt_train_session_samples_per_step(session) * session->recipe->batch.tokens;
 }
 

@@ -16,7 +16,7 @@
 static dt_status dt_step_begin(dt_train_session *session, dt_step *out, dt_error *err)
 {
     int64_t samples = dt_train_session_samples_per_step(session);
-    int64_t valid_targets = dt_sampler_valid_targets(&session->data.sampler, 0, samples);
+    double valid_targets = dt_sampler_valid_targets(&session->data.sampler, 0, samples);
 
     if (valid_targets == 0)
         return DT_FAIL(
@@ -26,7 +26,7 @@ static dt_status dt_step_begin(dt_train_session *session, dt_step *out, dt_error
     dt_activity_step(session->step + 1);
     *out = (dt_step){.learning_rate = dt_schedule_lr(session->recipe, session->step),
                      .items = dt_train_session_items(session, valid_targets),
-                     .valid_targets = (double)valid_targets};
+                     .valid_targets = valid_targets};
     return DT_OK;
 }
 

@@ -86,8 +86,9 @@ dt_status dt_evaluate(dt_train_session *session, bool *evaluated, bool *stopped,
 
 /* step: one optimizer step over all ranks (train.c).
  *
- * Loss       summed over tokens, then divided once by the number of targets that count in the whole step,
- *            over ranks and micro-steps; these are counted before the first forward pass
+ * Loss       summed over tokens, then divided once by the number of targets that count in the whole step (of
+ *            conversations: the sum of their weights), over ranks and micro-steps; these are counted before the first
+ *            forward pass
  * Samples    micro-step m of data rank r of R starts at sample (m * R + r) * sequences: the samples of a
  *            step do not depend on how it is divided
  * fp16       a step whose gradients overflow changes only the loss scale and the sampler's
@@ -105,7 +106,7 @@ typedef struct dt_step {
     bool time_over;               /* a rank has reached the recipe's time limit */
 
     /* only within train.c */
-    double valid_targets; /* targets that count, over ranks and micro-steps */
+    double valid_targets; /* targets that count, or their weights, over ranks and micro-steps */
     double loss_sum;      /* sum of this rank; of all ranks once they have agreed */
     double mean_norm;     /* mean of the ranks' gradient norms */
     double scale;         /* loss scale of the gradients; 1 except with fp16 */

@@ -132,7 +132,7 @@ typedef struct dt_input {
     int64_t width; /* largest number of elements of a sample */
 } dt_input;
 
-#define DT_INPUTS_MAX 4
+#define DT_INPUTS_MAX 5
 
 /* All-reduces of a pass over a unit by ranks that divide its layers, each of B T C numbers. */
 typedef struct dt_unit_sums {
@@ -154,16 +154,19 @@ typedef struct dt_decoder_config {
     double dropout, attention_dropout;
     bool own_lm_head; /* the head is a separate matrix, not the token embedding */
     bool documents;   /* batches mark the start of documents; attention does not cross it */
+    bool weights;     /* batches have a weight for each target; only with `documents` */
 } dt_decoder_config;
 
-/* Indices in their dt_batch. target < 0: not counted in the loss. The last two only with config.documents:
+/* Indices in their dt_batch. target < 0: not counted in the loss. Starts and positions only with config.documents:
  * for each token the first index of its document, and the position in the document; if left out, each
- * sequence is one document. */
+ * sequence is one document. Weights only with config.weights: the loss of a target is multiplied by its weight; if
+ * left out, by 1. */
 typedef enum dt_decoder_input {
     DT_DECODER_TOKENS,
     DT_DECODER_TARGETS,
     DT_DECODER_STARTS,
-    DT_DECODER_POSITIONS
+    DT_DECODER_POSITIONS,
+    DT_DECODER_WEIGHTS
 } dt_decoder_input;
 
 #define DT_MODEL_MEMBER(KIND, name) dt_##name##_config name;

@@ -18,7 +18,8 @@ dt_decoder_config dt_decoder_configure(const dt_recipe *recipe, int64_t vocab)
         .dropout = recipe->model.dropout,
         .attention_dropout = recipe->model.attention_dropout,
         .own_lm_head = !recipe->model.tied,
-        .documents = !recipe->data.cross_documents,
+        .documents = dt_recipe_separates(recipe),
+        .weights = recipe->data.format == DT_DATA_CHAT,
     };
 }
 
@@ -84,7 +85,10 @@ int dt_decoder_inputs(dt_input *out, const dt_model_config *config)
         return DT_DECODER_STARTS;
     out[DT_DECODER_STARTS] = (dt_input){"starts", DT_I32, config->tokens};
     out[DT_DECODER_POSITIONS] = (dt_input){"positions", DT_I32, config->tokens};
-    return DT_DECODER_POSITIONS + 1;
+    if (!config->decoder.weights)
+        return DT_DECODER_WEIGHTS;
+    out[DT_DECODER_WEIGHTS] = (dt_input){"weights", DT_F32, config->tokens};
+    return DT_DECODER_WEIGHTS + 1;
 }
 
 int dt_decoder_units(const dt_model_config *config)

@@ -7,8 +7,8 @@
 static const char *const strategies[] = {"dp", "ddp", "fsdp", NULL};
 static const char *const precisions[] = {"fp32", "bf16", "fp16", NULL};
 static const char *const tokenizer_words[] = {"char", "byte", NULL};
-static const char *const token_kinds[] = {"auto",  "char",  "byte",  "llmc",  "nanogpt",
-                                          "uint8", "int32", "int64", "pairs", NULL};
+static const char *const token_kinds[] = {"auto",  "char",  "byte",  "llmc",  "nanogpt", "uint8",
+                                          "int32", "int64", "pairs", "chats", NULL};
 #define NAMED(KIND, name, ...) #name,
 static const char *const models[] = {DT_MODELS(NAMED) NULL};
 static const char *const optimizers[] = {DT_OPTIMIZERS(NAMED) NULL};
@@ -33,7 +33,9 @@ static const char *const stop_signals[] = {"TERM", "INT", "HUP", "USR1", "USR2",
 static const char *const searches[] = {"grid", "zip", "random", NULL};
 static const char *const tails[] = {"wrap", "drop", NULL};
 static const char *const empties[] = {"refuse", "drop", NULL};
-static const char *const too_longs[] = {"refuse", "drop", NULL};
+static const char *const too_longs[] = {"refuse", "drop", "cut", NULL};
+static const char *const data_formats[] = {"text", "chat", NULL};
+static const char *const loss_means[] = {"token", "conversation", NULL};
 static const char *const ships[] = {"auto", "never", NULL};
 #define NAME(preset, ...) preset,
 static const char *const presets[] = {DT_PRESETS(NAME) NULL};

@@ -77,11 +77,19 @@ typedef enum dt_tokens_kind {
     DT_TOKENS_INT32,
     DT_TOKENS_INT64,
     DT_TOKENS_PAIRS, /* sentence pairs as ids (engine/data/sentences.h) */
+    DT_TOKENS_CHATS, /* conversations as ids with weights (engine/data/chats.h) */
     DT_TOKENS_ROWS   /* .csv, for models on rows; not a value of recipes */
 } dt_tokens_kind;
 typedef enum dt_tail_kind { DT_TAIL_WRAP, DT_TAIL_DROP } dt_tail_kind;
 typedef enum dt_empty_kind { DT_EMPTY_REFUSE, DT_EMPTY_DROP } dt_empty_kind;
-typedef enum dt_too_long_kind { DT_TOO_LONG_REFUSE, DT_TOO_LONG_DROP } dt_too_long_kind;
+typedef enum dt_too_long_kind {
+    DT_TOO_LONG_REFUSE,
+    DT_TOO_LONG_DROP,
+    DT_TOO_LONG_CUT
+} dt_too_long_kind;
+typedef enum dt_data_format { DT_DATA_TEXT, DT_DATA_CHAT } dt_data_format;
+/* What the loss of a step is the mean of, for conversations. */
+typedef enum dt_loss_mean { DT_MEAN_OF_TOKENS, DT_MEAN_OF_CONVERSATIONS } dt_loss_mean;
 typedef enum dt_ship_kind { DT_SHIP_AUTO, DT_SHIP_NEVER } dt_ship_kind;
 typedef enum dt_schedule_kind {
     DT_SCHEDULE_COSINE,
@@ -214,6 +222,9 @@ typedef struct dt_recipe {
         dt_string_list train;      /* absolute paths or globs */
         dt_string_list validation; /* files; empty: use split */
         double split; /* fraction at the end of the training text used for validation */
+        dt_data_format format;
+        const char *chat_template; /* "": the one in the tokenizer's folder; or an absolute file */
+        dt_loss_mean loss;         /* conversations */
         dt_tokens_kind tokens;
         const char
             *tokenizer;    /* "": as `tokens` says; "char", "byte", or an absolute file or folder */
@@ -224,7 +235,7 @@ typedef struct dt_recipe {
         const char *source, *target; /* sentence pairs: the two languages (runner/corpus/) */
         const char *codes;           /* "" or an absolute file of subword-nmt codes */
         dt_empty_kind empty;         /* pairs with an empty side */
-        dt_too_long_kind too_long;   /* pairs longer than batch.tokens */
+        dt_too_long_kind too_long;   /* pairs and conversations longer than batch.tokens */
         dt_tail_kind tail;           /* the end of an epoch that does not fill a step */
         dt_ship_kind ship;           /* copy files to nodes that lack them */
     } data;
@@ -354,6 +365,12 @@ typedef struct dt_recipe {
     dt_string_list resume; /* words added to the command when it continues from a checkpoint */
     dt_stop_signal stop_signal;
 } dt_recipe;
+
+/* Whether tokens attend to and predict only their own document, or conversation. */
+static inline bool dt_recipe_separates(const dt_recipe *recipe)
+{
+    return !recipe->data.cross_documents || recipe->data.format == DT_DATA_CHAT;
+}
 
 /* Returns how many of world_size ranks, at least 1, read different samples: 'tensor' ranks read the same. */
 static inline int64_t dt_recipe_data_ranks(const dt_recipe *recipe, int64_t world_size)

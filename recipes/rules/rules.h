@@ -78,6 +78,7 @@ void dt_rule_rows(const dt_rule_case *c);
 void dt_rule_batch_total(const dt_rule_case *c);
 void dt_rule_batch_nodes(const dt_rule_case *c);
 void dt_rule_pairs(const dt_rule_case *c);
+void dt_rule_chat(const dt_rule_case *c);
 void dt_rule_heads(const dt_rule_case *c);
 void dt_rule_preset_kind(const dt_rule_case *c);
 void dt_rule_kv_heads(const dt_rule_case *c);

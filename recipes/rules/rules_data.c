@@ -119,7 +119,7 @@ void dt_rule_jsonl(const dt_rule_case *c)
 
     if (c->recipe->data.tokens != DT_TOKENS_AUTO || c->recipe->data.tokenizer[0] != '\0' ||
         dt_architecture_find(c->recipe->model.kind)->reads_rows ||
-        c->recipe->data.source[0] != '\0')
+        c->recipe->data.source[0] != '\0' || c->recipe->data.format == DT_DATA_CHAT)
         return;
     for (int64_t i = 0; i < train->count; i++) {
         const char *path = train->items[i];
@@ -197,6 +197,33 @@ void dt_rule_pairs(const dt_rule_case *c)
     else if (says_sequences(recipe))
         dt_rule_broken(c, "batch.sequences",
                        "'batch.sequences' and 'batch.max_tokens' cannot be combined: remove one");
+}
+
+/* --- conversations */
+
+void dt_rule_chat(const dt_rule_case *c)
+{
+    const dt_recipe *recipe = c->recipe;
+    const char *tokenizer = recipe->data.tokenizer;
+    bool chat = recipe->data.format == DT_DATA_CHAT;
+
+    if (recipe->data.tokens == DT_TOKENS_CHATS && !chat)
+        dt_rule_broken(c, "data.tokens", "'data.tokens: chats' needs 'data.format: chat'");
+    if (recipe->data.too_long == DT_TOO_LONG_CUT && !chat)
+        dt_rule_broken(
+            c, "data.too_long",
+            "'data.too_long: cut' needs 'data.format: chat': only conversations are cut");
+    if (!chat || dt_architecture_find(recipe->model.kind)->reads_rows ||
+        dt_architecture_find(recipe->model.kind)->reads_pairs)
+        return; /* other kinds of models refuse the field itself */
+    if (recipe->data.tokens != DT_TOKENS_AUTO && recipe->data.tokens != DT_TOKENS_CHATS)
+        dt_rule_broken(c, "data.tokens",
+                       "'data.format: chat' and this 'data.tokens' cannot be combined: remove it");
+    if (tokenizer[0] == '\0' || strcmp(tokenizer, "char") == 0 || strcmp(tokenizer, "byte") == 0)
+        dt_rule_broken(c, tokenizer[0] == '\0' ? "data.format" : "data.tokenizer",
+                       "'data.format: chat' needs a tokenizer with control tokens: set "
+                       "'data.tokenizer' to a tokenizer.json or its folder, or 'model.from' to the "
+                       "weights to tune");
 }
 
 /* --- evaluations and checkpoints */

@@ -150,7 +150,23 @@ static bool stretches_long_waves(const dt_recipe *r)
 
 static bool tells_documents_apart(const dt_recipe *r)
 {
-    return !r->data.cross_documents;
+    return dt_recipe_separates(r);
+}
+
+static bool is_chat(const dt_recipe *r)
+{
+    return r->data.format == DT_DATA_CHAT;
+}
+
+static bool is_no_chat(const dt_recipe *r)
+{
+    return !is_chat(r);
+}
+
+static bool measures_length(const dt_recipe *r)
+{
+    return is_chat(r) || r->data.too_long == DT_TOO_LONG_CUT || /* the rule 'chat' refuses it */
+           r->data.tokens == DT_TOKENS_PAIRS || r->data.source[0] != '\0';
 }
 
 static bool ends_documents(const dt_recipe *r)
@@ -193,7 +209,12 @@ static const struct {
     {"model.rope_low_freq_factor", stretches_long_waves, "without 'rope_scaling: llama3'"},
     {"model.rope_high_freq_factor", stretches_long_waves, "without 'rope_scaling: llama3'"},
     {"model.rope_original_tokens", stretches_long_waves, "without 'rope_scaling: llama3'"},
-    {"data.pack", tells_documents_apart, "without 'cross_documents: false'"},
+    {"data.cross_documents", is_no_chat, "with 'format: chat', which separates conversations"},
+    {"data.field", is_no_chat, "with 'format: chat', whose text is in messages"},
+    {"data.pack", tells_documents_apart, "without 'cross_documents: false' or 'format: chat'"},
+    {"data.chat_template", is_chat, "without 'format: chat'"},
+    {"data.loss", is_chat, "without 'format: chat'"},
+    {"data.too_long", measures_length, "without 'format: chat' or sentence pairs"},
     {"data.end_of_text", ends_documents,
      "without 'cross_documents: false' or a tokenizer of a file"},
     {"checkpoint.keep_epochs", saves_epochs, "without 'checkpoint.every_epoch'"},

@@ -255,15 +255,15 @@ static dt_status cross_entropy_forward(subject *s, int i, cost *c)
 {
     c->bytes = bytes_of(&s->logits);
     return s->device.ops->cross_entropy_forward(&s->device, &s->losses, &s->logits,
-                                                &s->head_targets, s->size->vocab, &s->err);
+                                                &s->head_targets, NULL, s->size->vocab, &s->err);
 }
 
 static dt_status cross_entropy_backward(subject *s, int i, cost *c)
 {
     c->bytes = 2.0 * bytes_of(&s->logits);
     return s->device.ops->cross_entropy_backward(&s->device, &s->losses, &s->logits,
-                                                 &s->head_targets, s->size->vocab, s->loss_scale, 0,
-                                                 &s->err);
+                                                 &s->head_targets, NULL, s->size->vocab,
+                                                 s->loss_scale, 0, &s->err);
 }
 
 /* --- flat buffers, of one block's parameters --- */

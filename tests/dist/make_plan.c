@@ -1,10 +1,10 @@
 /* make_plan: writes the plan of a test run.
  *
- *   make_plan OUT.json CHECKPOINTS|/dev/null [resume=DIR] [device=NAME] FIELD=VALUE...
+ *   make_plan OUT.json CHECKPOINTS|/dev/null [resume=DIR] [device=NAME] [from=DIR] FIELD=VALUE...
  *
  * Every field starts at its default; a VALUE is JSON if it parses as such, else a string. The
  * recipe passes the same checks as one that the engine reads. NAME ("cuda:0") is the device of
- * every rank; the default is "cpu".
+ * every rank; the default is "cpu". from: a folder of weights to start from.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "recipes/fields/fields.h"
+#include "recipes/foreign/weights.h"
 #include "recipes/plan/plan.h"
 
 static dt_status set_field(json_t *recipe, const char *path, const char *text, dt_error *err)
@@ -35,7 +36,7 @@ static dt_status set_field(json_t *recipe, const char *path, const char *text, d
 
 static dt_status make(int argc, char **argv, dt_error *err)
 {
-    const char *resume_from = "", *device = NULL;
+    const char *resume_from = "", *device = NULL, *from = NULL;
     json_t *recipe_json, *plan_json = NULL;
     dt_recipe recipe;
     dt_arena arena;
@@ -58,11 +59,15 @@ static dt_status make(int argc, char **argv, dt_error *err)
             resume_from = equals + 1;
         else if (strcmp(argv[i], "device") == 0)
             device = equals + 1;
+        else if (strcmp(argv[i], "from") == 0)
+            from = equals + 1;
         else
             DT_TRY(set_field(recipe_json, argv[i], equals + 1, err));
     }
     DT_TRY(dt_recipe_from_json(&recipe, recipe_json, &arena, err));
     DT_TRY(dt_plan_make(&plan, &recipe, 1, &arena, err));
+    if (from != NULL)
+        DT_TRY(dt_weights_find(&plan.weights, from, &arena, err));
     plan.run = "test";
     plan.attempt = 1;
     plan.directory = argv[2];

@@ -51,6 +51,9 @@ APART = {'data.cross_documents': 'false', 'data.end_of_text': 1}
 PAIRS = {'model.kind': 'transformer', 'model.ffn': 40, 'data.train': 'pairs/train',
          'data.validation': 'pairs/valid', 'data.source': 's', 'data.target': 't',
          'data.tokenizer': 'pairs', 'batch.max_tokens': 64}
+GOLDEN = pathlib.Path(__file__).resolve().parent.parent / 'golden/chat'
+CHAT = {'data.format': 'chat', 'data.tokens': 'chats', 'data.train': GOLDEN / 'weighted.chats', 'data.split': 0.25,
+        'data.tokenizer': GOLDEN / 'model/tokenizer.json', 'batch.tokens': 20}
 ONE_DICTIONARY = {**PAIRS, 'data.tokenizer': 'pairs/dict.s.txt'}
 SGD = {'optimizer.kind': 'sgd', 'optimizer.momentum': 0.9}
 
@@ -124,7 +127,10 @@ FIELDS = {
     'data.end_of_text': [value(2, 'llama', {**LLAMA, **APART}), value(3, None, APART)],
     'data.source': [value('t', 'shared', {**ONE_DICTIONARY, 'data.target': 's'})],
     'data.target': [value('s', 'shared', {**ONE_DICTIONARY, 'data.source': 't'})],
-    'data.too_long': [value('drop', 'pairs', {**PAIRS, 'batch.tokens': 10})],
+    'data.too_long': [value('drop', 'pairs', {**PAIRS, 'batch.tokens': 10}),
+                      value('cut', 'chats', {**CHAT, 'batch.tokens': 12})],
+    'data.format': [value('chat', 'chats', CHAT)],
+    'data.loss': [value('conversation', 'chats', CHAT)],
     'data.empty': [value('drop', 'pairs', PAIRS)],
     'data.ship': [value('never', 'plain')],
     'batch.sequences': [value(3, 'dp')],
@@ -187,6 +193,7 @@ LEFT_OUT = {
     'model.outputs': 'of models on rows: dist.mlp_trains_on_rows',
     'model.loss': 'of models on rows: dist.mlp_trains_on_rows',
     'data.codes': 'of models on pairs of sentences: unit.corpus_pairs',
+    'data.chat_template': 'of conversations as text: cli.chats',
     'model.from': 'files of its own: cli.weights',
     'search.kind': 'of sweeps: cli.sweep',
     'search.count': 'of sweeps: cli.sweep',

@@ -157,7 +157,7 @@ static double between_steps(trainee *t)
     dt_micro_batch batch = batch_of(numbers, 2 * TOKENS, 99);
     const dt_state_chunk *chunks;
     dt_error err = DT_ERROR_INIT;
-    int64_t counted_targets;
+    double counted_targets;
     double loss;
     int count;
 

@@ -17,6 +17,7 @@ op_case case_attention, case_attention_dropout, case_attention_some_heads, case_
     case_long_attention;
 /* parts of a vocabulary: cases_parts.c */
 op_case case_embedding_parts, case_cross_entropy_parts, case_cross_entropy_parts_smoothed;
+op_case case_cross_entropy_weighted, case_cross_entropy_parts_weighted;
 /* what a product adds: cases_bias.c */
 op_case case_matmul_bias;
 /* ops of Llama's blocks: cases_llama.c */

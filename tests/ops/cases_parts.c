@@ -71,11 +71,13 @@ static void columns_of(double *out, const double *x, int64_t n, int64_t columns,
 }
 
 /* N, the columns of each part, and V of all; about one target in four is not counted */
-static void cross_entropy_parts(bench *b, const int64_t *dim, double smoothing)
+static void cross_entropy_parts(bench *b, const int64_t *dim, double smoothing, bool weighted)
 {
     int64_t n = dim[0], columns = dim[1], vocab = dim[2], all_columns = RANKS * columns;
     const double scale = 1.0 / (double)(2 * n + 1);
     dt_tensor targets = bench_tokens(b, 0, vocab, n, 1), losses = bench_output(b, DT_F32, n, 0, 0);
+    operand weights = bench_random(b, DT_F32, 1.0, n, 0, 0);
+    const dt_tensor *each = weighted ? &weights.tensor : NULL;
     dt_tensor all = bench_output(b, DT_F32, RANKS, DT_VOCAB_NUMBERS, n);
     double *whole = bench_doubles(b, n * all_columns), *want = bench_doubles(b, n);
     double *want_d = bench_doubles(b, n * all_columns), *mine = bench_doubles(b, n * columns);
@@ -102,17 +104,23 @@ static void cross_entropy_parts(bench *b, const int64_t *dim, double smoothing)
                  &err);
     }
     ref_cross_entropy(want, want_d, whole, targets.data, n, all_columns, vocab, scale, smoothing);
+    for (int64_t i = 0; weighted && i < n; i++) {
+        want[i] *= weights.value[i];
+        for (int64_t j = 0; j < all_columns; j++)
+            want_d[i * all_columns + j] *= weights.value[i];
+    }
     for (int64_t r = 0; r < RANKS; r++) {
         dt_vocab_part part = part_of(r, columns, vocab);
 
         memset(losses.data, 0xff, dt_tensor_bytes(&losses));
         bench_ok(b->device.ops->cross_entropy_join(&b->device, &losses, &logits[r].tensor, &all,
-                                                   &targets, &part, NULL, smoothing, &err),
+                                                   &targets, each, &part, NULL, smoothing, &err),
                  &err);
         bench_check(b, "losses", &losses, want);
         memset(losses.data, 0xff, dt_tensor_bytes(&losses));
         bench_ok(b->device.ops->cross_entropy_join(&b->device, &losses, &logits[r].tensor, &all,
-                                                   &targets, &part, scale_at, smoothing, &err),
+                                                   &targets, each, &part, scale_at, smoothing,
+                                                   &err),
                  &err);
         bench_check(b, "losses of backward", &losses, want);
         columns_of(mine, want_d, n, columns, r);
@@ -122,10 +130,16 @@ static void cross_entropy_parts(bench *b, const int64_t *dim, double smoothing)
 
 void case_cross_entropy_parts(bench *b, const int64_t *dim)
 {
-    cross_entropy_parts(b, dim, 0);
+    cross_entropy_parts(b, dim, 0, false);
 }
 
 void case_cross_entropy_parts_smoothed(bench *b, const int64_t *dim)
 {
-    cross_entropy_parts(b, dim, 0.1);
+    cross_entropy_parts(b, dim, 0.1, false);
+}
+
+void case_cross_entropy_parts_weighted(bench *b, const int64_t *dim)
+{
+    cross_entropy_parts(b, dim, 0, true);
+    cross_entropy_parts(b, dim, 0.1, true);
 }

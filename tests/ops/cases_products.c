@@ -110,13 +110,26 @@ void case_matmul_residual(bench *b, const int64_t *dim)
     }
 }
 
+/* Multiplies the rows of the reference's results (n) and (n,width) by their weights. */
+static void weigh(double *losses, double *gradient, const operand *weights, int64_t n,
+                  int64_t width)
+{
+    for (int64_t i = 0; i < n; i++) {
+        losses[i] *= weights->value[i];
+        for (int64_t j = 0; j < width; j++)
+            gradient[i * width + j] *= weights->value[i];
+    }
+}
+
 /* N Vp V; about one target in four is not counted, and padded logits would be the maximum if they
  * counted */
-static void cross_entropy(bench *b, const int64_t *dim, double smoothing)
+static void cross_entropy(bench *b, const int64_t *dim, double smoothing, bool weighted)
 {
     int64_t n = dim[0], padded = dim[1], vocab = dim[2];
     const double scale = 1.0 / (double)(2 * n + 1);
     operand logits = bench_random(b, b->act, 8.0, n, padded, 0);
+    operand weights = bench_random(b, DT_F32, 1.0, n, 0, 0);
+    const dt_tensor *each = weighted ? &weights.tensor : NULL;
     dt_tensor targets = bench_tokens(b, 0, vocab, n, 1), losses = bench_output(b, DT_F32, n, 0, 0);
     double *want = bench_doubles(b, n), *want_d = bench_doubles(b, n * padded);
     dt_error err = DT_ERROR_INIT;
@@ -128,15 +141,19 @@ static void cross_entropy(bench *b, const int64_t *dim, double smoothing)
             bench_put(&logits.tensor, i * padded + j, 1e4);
     }
     ref_cross_entropy(want, want_d, logits.value, targets.data, n, padded, vocab, scale, 0);
+    if (weighted)
+        weigh(want, want_d, &weights, n, padded);
     bench_ok(b->device.ops->cross_entropy_forward(&b->device, &losses, &logits.tensor, &targets,
-                                                  vocab, &err),
+                                                  each, vocab, &err),
              &err);
     bench_check(b, "losses", &losses, want);
     ref_cross_entropy(want, want_d, logits.value, targets.data, n, padded, vocab, scale, smoothing);
+    if (weighted)
+        weigh(want, want_d, &weights, n, padded);
     memset(losses.data, 0xff, dt_tensor_bytes(&losses));
-    bench_ok(b->device.ops->cross_entropy_backward(&b->device, &losses, &logits.tensor, &targets,
-                                                   vocab, bench_bytes(b, &scale, sizeof(scale)),
-                                                   smoothing, &err),
+    bench_ok(b->device.ops->cross_entropy_backward(
+                 &b->device, &losses, &logits.tensor, &targets, each, vocab,
+                 bench_bytes(b, &scale, sizeof(scale)), smoothing, &err),
              &err);
     bench_check(b, "losses of backward", &losses, want);
     bench_check(b, "dlogits", &logits.tensor, want_d);
@@ -145,6 +162,12 @@ static void cross_entropy(bench *b, const int64_t *dim, double smoothing)
 /* with and without label smoothing, which only the backward pass has */
 void case_cross_entropy(bench *b, const int64_t *dim)
 {
-    cross_entropy(b, dim, 0);
-    cross_entropy(b, dim, 0.1);
+    cross_entropy(b, dim, 0, false);
+    cross_entropy(b, dim, 0.1, false);
+}
+
+void case_cross_entropy_weighted(bench *b, const int64_t *dim)
+{
+    cross_entropy(b, dim, 0, true);
+    cross_entropy(b, dim, 0.1, true);
 }

@@ -486,8 +486,8 @@ static void test_evaluation_is_without_smoothing(void **state)
     golden *g = *state;
     const double *nll = fixture_get(&g->expect, "nll", "F64", 1);
     dt_error err = DT_ERROR_INIT;
-    int64_t counted, said;
-    double sum;
+    int64_t counted;
+    double sum, said;
 
     load_start(g);
     counted = load_batch(g, 0);

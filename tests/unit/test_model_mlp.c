@@ -169,7 +169,8 @@ static void test_twenty_losses_of_gradient_descent_are_pytorchs(void **state)
 static void test_an_evaluation_gives_the_loss_of_a_pass_and_counts_its_targets(void **state)
 {
     for (size_t i = 0; i < 3; i++) {
-        int64_t counted, evaluated = 0;
+        int64_t counted;
+        double evaluated = 0;
         dt_error err = DT_ERROR_INIT;
         dt_batch batch;
         double loss;

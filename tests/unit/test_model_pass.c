@@ -101,7 +101,8 @@ static void test_chunks_of_the_head_give_the_whole(void **state)
 {
     dt_model_config config = harness_config();
     float *whole, *chunks, *logits, *chunk_logits;
-    int64_t elems, count = config.batch * 3 * config.decoder.vocab, counted;
+    int64_t elems, count = config.batch * 3 * config.decoder.vocab;
+    double counted;
     double once, again, evaluated;
     dt_error err = DT_ERROR_INIT;
     harness h;
@@ -222,7 +223,7 @@ static void test_hooks_come_in_the_documented_order(void **state)
     dt_model_config config = harness_config();
     dt_error err = DT_ERROR_INIT;
     dt_model_hooks hooks;
-    int64_t counted;
+    double counted;
     double loss_sum;
     recorder r;
     harness h;
@@ -466,7 +467,8 @@ static void test_an_inference_model_gives_the_training_models_logits_and_loss(vo
     size_t count = (size_t)(config.batch * config.tokens * config.decoder.vocab);
     float *trained = calloc(count, sizeof *trained), *inferred = calloc(count, sizeof *inferred);
     double loss, train_loss, infer_loss;
-    int64_t counted, expected;
+    int64_t expected;
+    double counted;
     dt_error err = DT_ERROR_INIT;
     harness h, inference;
 

@@ -157,7 +157,7 @@ static const char *evaluate(trainee *t)
 {
     int32_t numbers[SEQUENCES * TOKENS] = {0};
     dt_micro_batch batch = batch_of(numbers);
-    int64_t counted;
+    double counted;
     double loss;
 
     trace[0] = '\0';

@@ -64,7 +64,8 @@ typedef struct dt_decoder {
     /* tensors of the kind that outlive a pass, so at the start of the arena: tables, KV cache */
     dt_tensor lasting[DT_DECODER_LASTING];
     dt_decoder_growth growth;
-    dt_tensor starts, positions; /* those of the batch, if it has them (DT_DECODER_STARTS) */
+    /* those of the batch, if it has them (DT_DECODER_STARTS) */
+    dt_tensor starts, positions, weights;
     /* position of the pass's first token: 0, or the number of cached tokens */
     int64_t first_position;
     /* [layers + 1] act (B,T,C), the residual stream: the input of each block, then that of the
@@ -221,7 +222,7 @@ dt_status dt_decoder_pass(dt_model *model, const dt_batch *batch, const double *
                           dt_error *err);
 dt_status dt_decoder_loss(dt_model *model, const dt_batch *batch, double *loss_sum, dt_error *err);
 dt_status dt_decoder_evaluate(dt_model *model, const dt_batch *batch, double *loss_sum,
-                              int64_t *counted, dt_error *err);
+                              double *counted, dt_error *err);
 dt_status dt_decoder_logits(dt_model *model, const dt_batch *batch, int64_t last, float *logits,
                             dt_error *err);
 /* Begin lays out a pass without backward over a batch of tokens only. Infer runs it up to the final

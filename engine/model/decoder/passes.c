@@ -16,6 +16,7 @@ static dt_token_head head_of(dt_model *model)
         .x = state->norm,
         .linear = {.w = dt_decoder_weight(model, 0, dt_decoder_head_param(model))},
         .losses = state->losses,
+        .weights = state->weights.data != NULL ? &state->weights : NULL,
         .part = dt_layer_vocab(model, dt_decoder_vocab_rows(&model->config),
                                model->config.decoder.vocab),
         .own = state->part_own,
@@ -174,6 +175,7 @@ static void lay_out(dt_model *model, const dt_batch *batch, bool with_backward)
     dt_decoder_lay_out(model, tokens->dim[0], tokens->dim[1], with_backward);
     state->starts = batch->inputs[DT_DECODER_STARTS];
     state->positions = batch->inputs[DT_DECODER_POSITIONS];
+    state->weights = batch->inputs[DT_DECODER_WEIGHTS];
 }
 
 dt_status dt_decoder_pass(dt_model *model, const dt_batch *batch, const double *loss_scale,
@@ -219,7 +221,7 @@ out:
 }
 
 dt_status dt_decoder_evaluate(dt_model *model, const dt_batch *batch, double *loss_sum,
-                              int64_t *counted, dt_error *err)
+                              double *counted, dt_error *err)
 {
     const dt_tensor *targets = &batch->inputs[DT_DECODER_TARGETS];
     dt_decoder *state = model->state;
@@ -230,8 +232,9 @@ dt_status dt_decoder_evaluate(dt_model *model, const dt_batch *batch, double *lo
     DT_TRY(dt_decoder_infer(model, batch, err));
     DT_TRY(decoder_head_evaluate(model, targets, err));
     DT_TRY(dt_model_after_unit(model, 0, false, err));
-    DT_TRY(dt_token_head_sum(model->device, &state->losses, targets, state->targets, loss_sum,
-                             counted, err));
+    DT_TRY(dt_token_head_sum(model->device, &state->losses, targets,
+                             state->weights.data != NULL ? &state->weights : NULL, state->targets,
+                             loss_sum, counted, err));
 out:
     return st;
 }

@@ -208,8 +208,8 @@ static dt_status loss_backward(dt_model *model, const dt_tensor *targets, const 
 
     if (has_classes(model))
         return device->ops->cross_entropy_backward(device, &state->losses, &state->outputs,
-                                                   &classes, model->config.mlp.outputs, loss_scale,
-                                                   0, err);
+                                                   &classes, NULL, model->config.mlp.outputs,
+                                                   loss_scale, 0, err);
     return device->ops->squared_error_backward(device, &state->losses, &state->outputs, targets,
                                                loss_scale, err);
 }
@@ -238,13 +238,13 @@ static dt_status mlp_head_evaluate(dt_model *model, const dt_tensor *targets, dt
 
     if (has_classes(model))
         return device->ops->cross_entropy_forward(device, &state->losses, &state->outputs, &classes,
-                                                  model->config.mlp.outputs, err);
+                                                  NULL, model->config.mlp.outputs, err);
     return device->ops->squared_error_forward(device, &state->losses, &state->outputs, targets,
                                               err);
 }
 
 /* Count the targets that count: rows for classes, single numbers for regression. */
-static dt_status mlp_count(int64_t *counted, dt_model *model, const dt_tensor *targets,
+static dt_status mlp_count(double *counted, dt_model *model, const dt_tensor *targets,
                            dt_error *err)
 {
     dt_mlp_state *state = model->state;
@@ -356,8 +356,8 @@ static dt_status loss(dt_model *model, const dt_batch *batch, double *loss_sum, 
     return model->device->ops->sum(model->device, loss_sum, &state->losses, err);
 }
 
-static dt_status evaluate(dt_model *model, const dt_batch *batch, double *loss_sum,
-                          int64_t *counted, dt_error *err)
+static dt_status evaluate(dt_model *model, const dt_batch *batch, double *loss_sum, double *counted,
+                          dt_error *err)
 {
     const dt_tensor *targets = &batch->inputs[DT_MLP_TARGETS];
     const dt_mlp_state *state = model->state;

@@ -322,8 +322,8 @@ static dt_status loss(dt_model *model, const dt_batch *batch, double *loss_sum, 
     return model->device->ops->sum(model->device, loss_sum, &state->losses, err);
 }
 
-static dt_status evaluate(dt_model *model, const dt_batch *batch, double *loss_sum,
-                          int64_t *counted, dt_error *err)
+static dt_status evaluate(dt_model *model, const dt_batch *batch, double *loss_sum, double *counted,
+                          dt_error *err)
 {
     const dt_tensor *targets = &batch->inputs[DT_TRANSFORMER_TARGETS];
     dt_transformer_state *state = model->state;
@@ -334,7 +334,7 @@ static dt_status evaluate(dt_model *model, const dt_batch *batch, double *loss_s
     DT_TRY(forward(model, batch, NULL, err));
     DT_TRY(dt_transformer_head_evaluate(model, targets, err));
     DT_TRY(dt_model_after_unit(model, 0, false, err));
-    DT_TRY(dt_token_head_sum(model->device, &state->losses, targets, state->targets, loss_sum,
+    DT_TRY(dt_token_head_sum(model->device, &state->losses, targets, NULL, state->targets, loss_sum,
                              counted, err));
 out:
     return st;

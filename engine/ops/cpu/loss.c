@@ -7,7 +7,7 @@
  *
  * Formula    loss = log(sum_v exp(l_v - max)) + max - l_target     over the first V columns
  *            dl_v = (exp(l_v - max) / sum - [v = target]) scale,   padded columns 0
- *            A target < 0: loss 0, gradient 0.
+ *            A target < 0: loss 0, gradient 0. Both are multiplied by the row's weight, if there are weights.
  * Smoothing  with smoothing e, the loss is (1-e) times the loss of the target, plus e times the mean
  *            loss over all V targets
  * Parts      a rank that has only some columns computes max, sum, l_target and sum_v l_v / V of them; from those of
@@ -95,8 +95,19 @@ static void row_subtract(float *x, int64_t n, float amount)
         x[j] -= amount;
 }
 
-static dt_status check_logits(const dt_tensor *losses, const dt_tensor *logits, const dt_tensor *targets,
-                       int64_t vocab, dt_error *err)
+/* The weight of a row; weights NULL: 1. */
+static double weight_of(const dt_tensor *weights, int64_t row)
+{
+    return weights != NULL ? (double)((const float *)weights->data)[row] : 1.0;
+}
+
+static bool are_weights(const dt_tensor *weights, int64_t rows)
+{
+    return weights == NULL || (weights->dtype == DT_F32 && dt_tensor_elems(weights) == rows);
+}
+
+static dt_status check_logits(const dt_tensor *losses, const dt_tensor *logits,
+                              const dt_tensor *targets, int64_t vocab, dt_error *err)
 {
     const int32_t *target = targets->data;
     int64_t n = dt_tensor_rows(logits);
@@ -115,7 +126,7 @@ static dt_status check_logits(const dt_tensor *losses, const dt_tensor *logits, 
 
 dt_status DT_CPU_NAME(cross_entropy_forward)(dt_device *device, dt_tensor *losses,
                                              const dt_tensor *logits, const dt_tensor *targets,
-                                             int64_t vocab, dt_error *err)
+                                             const dt_tensor *weights, int64_t vocab, dt_error *err)
 {
     dt_status st = DT_OK;
     int64_t n = dt_tensor_rows(logits), stride = dt_tensor_cols(logits);
@@ -123,6 +134,7 @@ dt_status DT_CPU_NAME(cross_entropy_forward)(dt_device *device, dt_tensor *losse
     float *loss = losses->data;
     dt_cpu_scratch scratch;
 
+    DT_ASSERT(are_weights(weights, n));
     DT_TRY(check_logits(losses, logits, targets, vocab, err));
     DT_TRY(dt_cpu_scratch_take(&scratch, device, vocab, err));
 #pragma omp parallel num_threads(dt_cpu_threads(device, n *vocab *CROSS_ENTROPY_WORK))
@@ -140,6 +152,8 @@ dt_status DT_CPU_NAME(cross_entropy_forward)(dt_device *device, dt_tensor *losse
             row = dt_row_read(logits, i * stride, vocab, mine);
             max = row_max(row, vocab);
             loss[i] = (float)log(row_exp(NULL, row, vocab, max)) + (max - row[target[i]]);
+            if (weights != NULL)
+                loss[i] = (float)(weight_of(weights, i) * (double)loss[i]);
         }
     }
 out:
@@ -148,16 +162,17 @@ out:
 
 dt_status DT_CPU_NAME(cross_entropy_backward)(dt_device *device, dt_tensor *losses,
                                               dt_tensor *logits, const dt_tensor *targets,
-                                              int64_t vocab, const double *scale_at,
-                                              double smoothing, dt_error *err)
+                                              const dt_tensor *weights, int64_t vocab,
+                                              const double *scale_at, double smoothing,
+                                              dt_error *err)
 {
     dt_status st = DT_OK;
     int64_t n = dt_tensor_rows(logits), stride = dt_tensor_cols(logits);
-    const double scale = *scale_at;
     const int32_t *target = targets->data;
     float *loss = losses->data;
     dt_cpu_scratch scratch;
 
+    DT_ASSERT(are_weights(weights, n));
     DT_TRY(check_logits(losses, logits, targets, vocab, err));
     DT_TRY(dt_cpu_scratch_take(&scratch, device, stride, err));
 #pragma omp parallel num_threads(dt_cpu_threads(device, n *stride *CROSS_ENTROPY_WORK))
@@ -166,6 +181,7 @@ dt_status DT_CPU_NAME(cross_entropy_backward)(dt_device *device, dt_tensor *loss
         float *mine = dt_cpu_scratch_mine(scratch);
 
         for (int64_t i = share.begin; i < share.end; i++) {
+            double weight = weight_of(weights, i), scale = *scale_at * weight;
             float *out = dt_row_open(logits, i * stride, mine);
 
             loss[i] = 0.0f;
@@ -181,6 +197,8 @@ dt_status DT_CPU_NAME(cross_entropy_backward)(dt_device *device, dt_tensor *loss
                 if (smoothing > 0)
                     loss[i] = (float)(log(sum) + (1 - smoothing) * (double)(max - aim) -
                                       smoothing * mean);
+                if (weights != NULL)
+                    loss[i] = (float)(weight * (double)loss[i]);
                 row_scale(out, vocab, (float)(scale / sum));
                 if (smoothing > 0)
                     row_subtract(out, vocab, (float)(scale * smoothing / (double)vocab));
@@ -308,8 +326,8 @@ static void join_backward(float *out, const float *row, const joined *of, int64_
 
 dt_status DT_CPU_NAME(cross_entropy_join)(dt_device *device, dt_tensor *losses, dt_tensor *logits,
                                           const dt_tensor *all, const dt_tensor *targets,
-                                          const dt_vocab_part *part, const double *scale_at,
-                                          double smoothing, dt_error *err)
+                                          const dt_tensor *weights, const dt_vocab_part *part,
+                                          const double *scale_at, double smoothing, dt_error *err)
 {
     dt_status st = DT_OK;
     int64_t n = dt_tensor_rows(logits), stride = dt_tensor_cols(logits);
@@ -319,7 +337,7 @@ dt_status DT_CPU_NAME(cross_entropy_join)(dt_device *device, dt_tensor *losses, 
     dt_cpu_scratch scratch;
 
     DT_ASSERT(all->dtype == DT_F32 && dt_tensor_elems(all) == DT_VOCAB_NUMBERS * n * ranks &&
-              losses->dtype == DT_F32 && dt_tensor_elems(losses) == n);
+              losses->dtype == DT_F32 && dt_tensor_elems(losses) == n && are_weights(weights, n));
     DT_TRY(check_part(logits, targets, part, err));
     DT_TRY(dt_cpu_scratch_take(&scratch, device, stride, err));
 #pragma omp parallel num_threads(dt_cpu_threads(device, n *stride *CROSS_ENTROPY_WORK))
@@ -333,12 +351,15 @@ dt_status DT_CPU_NAME(cross_entropy_join)(dt_device *device, dt_tensor *losses, 
             float *out;
 
             loss[i] = counts ? join_loss(&of, smoothing) : 0.0f;
+            if (counts && weights != NULL)
+                loss[i] = (float)(weight_of(weights, i) * (double)loss[i]);
             if (scale_at == NULL)
                 continue;
             out = dt_row_open(logits, i * stride, mine);
             if (counts)
                 join_backward(out, dt_row_read(logits, i * stride, part->count, mine), &of,
-                              column_of(part, target[i]), part, stride, *scale_at, smoothing);
+                              column_of(part, target[i]), part, stride,
+                              *scale_at * weight_of(weights, i), smoothing);
             else
                 memset(out, 0, (size_t)stride * sizeof *out);
             dt_row_close(logits, i * stride, stride, out);
@@ -374,8 +395,8 @@ static void row_gradient(float *dy, const float *y, const float *target, int64_t
         dy[i] = isnan(target[i]) ? 0.0f : (y[i] - target[i]) * factor;
 }
 
-static dt_status check_outputs(const dt_tensor *losses, const dt_tensor *y, const dt_tensor *targets,
-                       dt_error *err)
+static dt_status check_outputs(const dt_tensor *losses, const dt_tensor *y,
+                               const dt_tensor *targets, dt_error *err)
 {
     DT_ASSERT(losses->dtype == DT_F32 && targets->dtype == DT_F32 &&
               dt_tensor_elems(losses) == dt_tensor_rows(y) &&

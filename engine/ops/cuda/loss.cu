@@ -16,8 +16,9 @@
  * Bytes        for V logits of bf16: forward reads 2 V per row; backward reads and writes 2 V, or reads them twice
  */
 
-#define THREADS       512
-#define AHEAD         4    /* vectors that a thread loads before it uses the first: hides the latency of memory */
+#define THREADS 512
+#define AHEAD \
+    4 /* vectors that a thread loads before it uses the first: hides the latency of memory */
 #define SHARED_BESIDE 1280 /* bytes of shared memory per block for the driver and for the sums */
 
 /* Adds a vector to a thread's maximum and sum. */
@@ -93,8 +94,8 @@ __device__ float row_sum(const T *row, int64_t vocab, float max, float *shared)
 
 template <typename T, bool BACKWARD, bool KEPT>
 __global__ void __launch_bounds__(THREADS, 2)
-    rows(float *losses, T *logits, const int32_t *targets, int64_t vocab, int64_t padded,
-         const double *scale_at, float smoothing, bool aligned, int *fault)
+    rows(float *losses, T *logits, const int32_t *targets, const float *weights, int64_t vocab,
+         int64_t padded, const double *scale_at, float smoothing, bool aligned, int *fault)
 {
     DT_CUDA_DYNAMIC_SHARED(memory); /* used with KEPT: a row */
     constexpr int N = dt_vec<T>::N;
@@ -104,6 +105,7 @@ __global__ void __launch_bounds__(THREADS, 2)
     int32_t target = targets[row];
     bool counts = target >= 0 && target < vocab;
     float max, sum, factor, even, mean = 0.0f, scale;
+    float weight = weights != NULL ? weights[row] : 1.0f;
 
     row_statistics<T, KEPT>(&max, &sum, kept, x, vocab, aligned, shared);
     if (smoothing > 0.0f)
@@ -111,13 +113,14 @@ __global__ void __launch_bounds__(THREADS, 2)
     if (threadIdx.x == 0 && target >= vocab)
         atomicMax(fault, target < INT_MAX ? target + 1 : target);
     if (threadIdx.x == 0)
-        losses[row] = counts ? logf(sum) + (1.0f - smoothing) * (max - dt_to_float(x[target])) -
-                                   smoothing * mean
-                             : 0.0f;
+        losses[row] =
+            counts ? weight * (logf(sum) + (1.0f - smoothing) * (max - dt_to_float(x[target])) -
+                               smoothing * mean)
+                   : 0.0f;
     if (!BACKWARD)
         return;
     __syncthreads(); /* after all threads have read the target's logit, which is overwritten below */
-    scale = (float)*scale_at;
+    scale = (float)(*scale_at * (double)weight);
     even = scale * smoothing / (float)vocab;
     factor = counts ? scale / sum : 0.0f;
     for (int64_t j = (int64_t)threadIdx.x * N; j < padded; j += (int64_t)blockDim.x * N) {
@@ -152,8 +155,8 @@ __global__ void __launch_bounds__(THREADS, 2)
  * do not fit the shared memory of a multiprocessor. */
 template <typename T>
 static dt_status run_kept(dt_cuda_state *state, dt_tensor *losses, const dt_tensor *logits,
-                          const dt_tensor *targets, int64_t vocab, const double *scale,
-                          double smoothing, bool *done, dt_error *err)
+                          const dt_tensor *targets, const float *weights, int64_t vocab,
+                          const double *scale, double smoothing, bool *done, dt_error *err)
 {
     int64_t n = dt_tensor_rows(logits), padded = dt_tensor_cols(logits);
     size_t bytes = (size_t)padded * sizeof(T);
@@ -167,19 +170,28 @@ static dt_status run_kept(dt_cuda_state *state, dt_tensor *losses, const dt_tens
                                            cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes),
                       "cross entropy", err));
     DT_CUDA_LAUNCH((rows<T, true, true>), (unsigned)n, THREADS, bytes, state->stream,
-                   (float *)losses->data, (T *)logits->data, (const int32_t *)targets->data, vocab,
-                   padded, scale, (float)smoothing, true, state->fault);
+                   (float *)losses->data, (T *)logits->data, (const int32_t *)targets->data,
+                   weights, vocab, padded, scale, (float)smoothing, true, state->fault);
 out:
     return st;
 }
 
+/* Weights of n rows in device memory; NULL: none. */
+static const float *weights_of(const dt_tensor *weights, int64_t n)
+{
+    DT_ASSERT(weights == NULL || (weights->dtype == DT_F32 && dt_tensor_elems(weights) == n));
+    return weights != NULL ? (const float *)weights->data : NULL;
+}
+
 template <bool BACKWARD>
 static dt_status run_cross_entropy(dt_device *device, dt_tensor *losses, const dt_tensor *logits,
-                     const dt_tensor *targets, int64_t vocab, const double *scale, double smoothing,
-                     dt_error *err)
+                                   const dt_tensor *targets, const dt_tensor *weights,
+                                   int64_t vocab, const double *scale, double smoothing,
+                                   dt_error *err)
 {
     dt_cuda_state *state = dt_cuda_of(device);
     int64_t n = dt_tensor_rows(logits), padded = dt_tensor_cols(logits);
+    const float *each = weights_of(weights, n);
     dt_status st = DT_OK;
 
     DT_ASSERT(losses->dtype == DT_F32 && targets->dtype == DT_I32 && dt_tensor_elems(losses) == n &&
@@ -190,12 +202,12 @@ static dt_status run_cross_entropy(dt_device *device, dt_tensor *losses, const d
         bool aligned = dt_cuda_aligned<T>(logits->data, padded), done = false;
 
         if (BACKWARD && aligned)
-            DT_TRY(
-                run_kept<T>(state, losses, logits, targets, vocab, scale, smoothing, &done, err));
+            DT_TRY(run_kept<T>(state, losses, logits, targets, each, vocab, scale, smoothing, &done,
+                               err));
         if (!done)
             DT_CUDA_LAUNCH((rows<T, BACKWARD, false>), (unsigned)n, THREADS, 0, state->stream,
                            (float *)losses->data, (T *)logits->data, (const int32_t *)targets->data,
-                           vocab, padded, scale, (float)smoothing, aligned, state->fault);
+                           each, vocab, padded, scale, (float)smoothing, aligned, state->fault);
     });
     DT_TRY(dt_cuda_launched("cross entropy", err));
 out:
@@ -204,16 +216,19 @@ out:
 
 dt_status dt_cuda_cross_entropy_forward(dt_device *device, dt_tensor *losses,
                                         const dt_tensor *logits, const dt_tensor *targets,
-                                        int64_t vocab, dt_error *err)
+                                        const dt_tensor *weights, int64_t vocab, dt_error *err)
 {
-    return run_cross_entropy<false>(device, losses, logits, targets, vocab, NULL, 0.0, err);
+    return run_cross_entropy<false>(device, losses, logits, targets, weights, vocab, NULL, 0.0,
+                                    err);
 }
 
 dt_status dt_cuda_cross_entropy_backward(dt_device *device, dt_tensor *losses, dt_tensor *logits,
-                                         const dt_tensor *targets, int64_t vocab,
-                                         const double *scale, double smoothing, dt_error *err)
+                                         const dt_tensor *targets, const dt_tensor *weights,
+                                         int64_t vocab, const double *scale, double smoothing,
+                                         dt_error *err)
 {
-    return run_cross_entropy<true>(device, losses, logits, targets, vocab, scale, smoothing, err);
+    return run_cross_entropy<true>(device, losses, logits, targets, weights, vocab, scale,
+                                   smoothing, err);
 }
 
 /* --- a vocabulary divided among ranks (ops.h) */
@@ -245,12 +260,13 @@ __global__ void __launch_bounds__(THREADS, 2)
 template <typename T>
 __global__ void __launch_bounds__(THREADS, 2)
     join_rows(float *losses, T *logits, const float *all, const int32_t *targets,
-              dt_vocab_part part, int64_t ranks, int64_t n, int64_t padded, const double *scale_at,
-              float smoothing)
+              const float *weights, dt_vocab_part part, int64_t ranks, int64_t n, int64_t padded,
+              const double *scale_at, float smoothing)
 {
     int64_t row = blockIdx.x, column = targets[row] - part.first;
     bool counts = targets[row] >= 0 && targets[row] < part.all;
     float max = -INFINITY, sum = 0.0f, aim = 0.0f, mean = 0.0f, scale, factor, even;
+    float weight = weights != NULL ? weights[row] : 1.0f;
     T *x = logits + row * padded;
 
     for (int64_t r = 0; r < ranks; r++)
@@ -264,12 +280,12 @@ __global__ void __launch_bounds__(THREADS, 2)
         mean += own[3 * n + row];
     }
     if (threadIdx.x == 0)
-        losses[row] = counts ? logf(sum) + (1.0f - smoothing) * (max - aim) -
-                                   (smoothing > 0.0f ? smoothing * (mean - max) : 0.0f)
+        losses[row] = counts ? weight * (logf(sum) + (1.0f - smoothing) * (max - aim) -
+                                         (smoothing > 0.0f ? smoothing * (mean - max) : 0.0f))
                              : 0.0f;
     if (scale_at == NULL)
         return;
-    scale = (float)*scale_at;
+    scale = (float)(*scale_at * (double)weight);
     even = scale * smoothing / (float)part.all;
     factor = counts ? scale / sum : 0.0f;
     for (int64_t j = threadIdx.x; j < padded; j += blockDim.x) {
@@ -289,8 +305,9 @@ dt_status dt_cuda_cross_entropy_part(dt_device *device, dt_tensor *own, const dt
     dt_cuda_state *state = dt_cuda_of(device);
     int64_t n = dt_tensor_rows(logits), padded = dt_tensor_cols(logits);
 
-    DT_ASSERT(own->dtype == DT_F32 && targets->dtype == DT_I32 && dt_tensor_elems(own) == DT_VOCAB_NUMBERS * n &&
-              dt_tensor_elems(targets) == n && part->count >= 0 && part->count <= padded);
+    DT_ASSERT(own->dtype == DT_F32 && targets->dtype == DT_I32 &&
+              dt_tensor_elems(own) == DT_VOCAB_NUMBERS * n && dt_tensor_elems(targets) == n &&
+              part->count >= 0 && part->count <= padded);
     if (n == 0)
         return DT_OK;
     DT_CUDA_DISPATCH(logits->dtype, "cross entropy", err, {
@@ -303,8 +320,8 @@ dt_status dt_cuda_cross_entropy_part(dt_device *device, dt_tensor *own, const dt
 
 dt_status dt_cuda_cross_entropy_join(dt_device *device, dt_tensor *losses, dt_tensor *logits,
                                      const dt_tensor *all, const dt_tensor *targets,
-                                     const dt_vocab_part *part, const double *scale,
-                                     double smoothing, dt_error *err)
+                                     const dt_tensor *weights, const dt_vocab_part *part,
+                                     const double *scale, double smoothing, dt_error *err)
 {
     dt_cuda_state *state = dt_cuda_of(device);
     int64_t n = dt_tensor_rows(logits), padded = dt_tensor_cols(logits);
@@ -316,8 +333,9 @@ dt_status dt_cuda_cross_entropy_join(dt_device *device, dt_tensor *losses, dt_te
     DT_CUDA_DISPATCH(logits->dtype, "cross entropy", err, {
         DT_CUDA_LAUNCH((join_rows<T>), (unsigned)n, THREADS, 0, state->stream,
                        (float *)losses->data, (T *)logits->data, (const float *)all->data,
-                       (const int32_t *)targets->data, *part, dt_tensor_elems(all) / (DT_VOCAB_NUMBERS * n), n,
-                       padded, scale, (float)smoothing);
+                       (const int32_t *)targets->data, weights_of(weights, n), *part,
+                       dt_tensor_elems(all) / (DT_VOCAB_NUMBERS * n), n, padded, scale,
+                       (float)smoothing);
     });
     return dt_cuda_launched("cross entropy", err);
 }
@@ -351,7 +369,7 @@ __global__ void squares(float *losses, T *y, const float *targets, int64_t n, in
 
 template <bool BACKWARD>
 static dt_status run_squared_error(dt_device *device, dt_tensor *losses, const dt_tensor *y,
-                     const dt_tensor *targets, const double *scale, dt_error *err)
+                                   const dt_tensor *targets, const double *scale, dt_error *err)
 {
     dt_cuda_state *state = dt_cuda_of(device);
     int64_t n = dt_tensor_rows(y), width = dt_tensor_cols(y);
