@@ -6,6 +6,7 @@
 #include "runner/cli/command.h"
 #include "runner/cli/read_recipe.h"
 #include "runner/cli/report.h"
+#include "runner/commands/data_show.h"
 #include "runner/corpus/corpus.h"
 #include "runner/launch/preflight.h"
 #include "runner/term/term.h"
@@ -182,7 +183,8 @@ static dt_status check_options(const dt_arguments *args, const char *what,
 
 static dt_status data(dt_call *call, dt_error *err)
 {
-    static const char *const of_prepare[] = {"layer", "set", "strict", NULL};
+    static const char *const of_recipe[] = {"layer", "set", "strict", NULL};
+    static const char *const of_show[] = {"from", "tokens", NULL};
     static const char *const of_train[] = {"vocab",       "output",  "field", "split",
                                            "least-count", "special", "force", NULL};
     const char *what = call->args->operands[0];
@@ -190,15 +192,22 @@ static dt_status data(dt_call *call, dt_error *err)
 
     if (strcmp(what, "prepare") == 0) {
         DT_TRY(check_options(call->args, what, of_train, err));
+        DT_TRY(check_options(call->args, what, of_show, err));
         if (call->args->operands_count != 2)
             DT_THROW(err, DT_ERR_USAGE, "expected prepare RECIPE");
         DT_TRY(prepare(call, err));
+    } else if (strcmp(what, "show") == 0) {
+        DT_TRY(check_options(call->args, what, of_train, err));
+        if (call->args->operands_count < 2)
+            DT_THROW(err, DT_ERR_USAGE, "expected show RECIPE [N]");
+        DT_TRY(dt_data_show(call, err));
     } else if (strcmp(what, "train-tokenizer") == 0) {
-        DT_TRY(check_options(call->args, what, of_prepare, err));
+        DT_TRY(check_options(call->args, what, of_recipe, err));
+        DT_TRY(check_options(call->args, what, of_show, err));
         DT_TRY(train_tokenizer(call, err));
     } else {
-        DT_THROW(err, DT_ERR_USAGE, "'%s': expected prepare RECIPE or train-tokenizer FILE...",
-                 what);
+        DT_THROW(err, DT_ERR_USAGE,
+                 "'%s': expected prepare RECIPE, show RECIPE [N] or train-tokenizer FILE...", what);
     }
 out:
     return st;
@@ -206,6 +215,16 @@ out:
 
 static const dt_option options[] = {
     DT_RECIPE_OPTIONS("override a recipe value"),
+    {.name = "from",
+     .kind = DT_OPTION_INT,
+     .value = "N",
+     .fallback = "1",
+     .low = 1,
+     .high = 1e15,
+     .help = "show: begin with the Nth conversation"},
+    {.name = "tokens",
+     .kind = DT_OPTION_FLAG,
+     .help = "show: print a line for each token, with its id and its weight"},
     {.name = "vocab",
      .kind = DT_OPTION_INT,
      .value = "N",
@@ -247,8 +266,8 @@ static const dt_option options[] = {
 
 const dt_command dt_command_data = {
     .name = "data",
-    .summary = "tokenize data before a run, or train a tokenizer",
-    .operands = "prepare RECIPE | train-tokenizer FILE...",
+    .summary = "tokenize or show data, or train a tokenizer",
+    .operands = "prepare RECIPE | show RECIPE [N] | train-tokenizer FILE...",
     .takes = DT_OPERAND_FILE,
     .operands_min = 1,
     .operands_max = -1,
@@ -263,6 +282,12 @@ const dt_command dt_command_data = {
         "text are reported; more than one in a thousand (and more than 10) are an error.\n"
         "--json prints vocab, tokenizer, train and validation, the last two with documents,\n"
         "tokens, bytes, broken, found and files.\n"
+        "\n"
+        "show prints the first N conversations (3) of a recipe with data.format chat, as the\n"
+        "template of the model writes them. The text that is trained is green and underlined;\n"
+        "without colours, it has ~ under it. --json prints an object for each conversation, one a\n"
+        "line, with file, line, form, messages, tokens, text, ids, trained (0 or 1 for each id),\n"
+        "weights if they are not 0 and 1, cut (longer than batch.tokens) and left_out.\n"
         "\n"
         "train-tokenizer learns byte pairs from the files (globs work; text, .jsonl, .csv) and\n"
         "writes a tokenizer.json for data.tokenizer and for Hugging Face's libraries. Their\n"

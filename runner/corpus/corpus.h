@@ -78,9 +78,18 @@ int64_t dt_csv_column(const char *text, size_t length, const char *name);
  *            DT_ERR_IO: a full disk
  */
 
+/* Of conversations. */
+typedef struct dt_chat_counts {
+    int64_t forms[3]; /* conversations of each dt_chat_form */
+    int64_t trained;  /* tokens */
+    int64_t field_bytes,
+        dropped_bytes; /* of the assistants' fields; those that the template left out */
+} dt_chat_counts;
+
 typedef struct dt_prepared_facts {
     int64_t documents, tokens, bytes, parts, broken; /* documents: or sentence pairs */
     int64_t unknown; /* for pairs: tokens that are in no dictionary */
+    dt_chat_counts chats;
 } dt_prepared_facts;
 
 typedef struct dt_prepared {
@@ -93,6 +102,10 @@ typedef struct dt_prepared {
     bool counted; /* without files: facts has the number of tokens, since the data are small */
     bool found;   /* it already existed */
     bool pairs;   /* sentence pairs */
+    bool chats;   /* conversations */
+    /* Of conversations without files: what is known of the rows of those that were read, from the beginning; NULL
+     * otherwise. facts are of the same conversations. */
+    const dt_chat_facts *rows;
 } dt_prepared;
 
 typedef struct dt_prepare_options {

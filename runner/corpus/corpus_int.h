@@ -15,6 +15,7 @@
 #include "engine/tokens/bpe.h"
 #include "engine/tokens/split.h"
 #include "recipes/fields/recipe.h"
+#include "runner/corpus/chats.h"
 #include "runner/corpus/corpus.h"
 
 /* json_line: reads one string of a JSON object without building the object, because lines of JSON are read by the
@@ -115,6 +116,8 @@ typedef struct dt_corpus_parts {
     int64_t count, capacity;
 } dt_corpus_parts;
 
+/* Returns where the file's documents begin: behind a byte order mark, and behind the names of a .csv's columns. */
+size_t dt_corpus_file_start(const dt_corpus_file *file);
 /* Maps the files and divides them. dt_corpus_parts_release accepts a zeroed struct. */
 dt_status dt_corpus_parts_open(dt_corpus_parts *out, const dt_data_files *files, const char *field,
                                const dt_bpe *bpe, dt_error *err);
@@ -174,8 +177,31 @@ typedef struct dt_prepared_job {
 dt_status dt_prepared_folder(dt_prepared *out, const dt_prepared_job *job, bool make_it,
                              dt_arena *arena, dt_error *err);
 
+/* chat_tally.c: what is counted of conversations; facts have each count under its name. */
+typedef struct dt_chat_tally {
+    int64_t conversations, tokens, trained, bytes, field_bytes, dropped_bytes;
+    int64_t forms[3]; /* by dt_chat_form */
+} dt_chat_tally;
+
+void dt_chat_tally_to_json(json_t *facts, const dt_chat_tally *tally);
+/* Adds the counts of facts, which `path` names in messages. */
+dt_status dt_chat_tally_add(dt_chat_tally *tally, const json_t *facts, const char *path,
+                            dt_error *err);
+dt_chat_counts dt_chat_counts_of(const dt_chat_tally *tally);
+
 /* pair_prepared.c: dt_prepare_recipe for sentence pairs, with their tokenizer. */
 dt_status dt_prepare_pairs(dt_recipe *recipe, const dt_tokenizer *tokenizer, bool make_it,
+                           void (*tell)(const char *text), dt_prepared made[2], dt_arena *arena,
+                           dt_error *err);
+
+/* chats.c: calls `each` for the conversations between two bytes of a file, which begin and end lines; `arena` is reset
+ * before each. The numbers of their lines count from `start`. */
+dt_status dt_chats_part_read(const dt_corpus_file *file, size_t start, size_t end,
+                             dt_chat_encoder *encoder, dt_arena *arena, dt_chats_line_fn *each,
+                             void *context, dt_error *err);
+
+/* chat_prepared.c: dt_prepare_recipe for conversations. */
+dt_status dt_prepare_chats(dt_recipe *recipe, const dt_tokenizer *tokenizer, bool make_it,
                            void (*tell)(const char *text), dt_prepared made[2], dt_arena *arena,
                            dt_error *err);
 

@@ -45,8 +45,7 @@ static size_t record_end(const char *text, size_t length, size_t start, size_t f
     return at;
 }
 
-/* Returns where the file's documents begin: behind a byte order mark, and behind the names of a .csv's columns. */
-static size_t first_start(const dt_corpus_file *file)
+size_t dt_corpus_file_start(const dt_corpus_file *file)
 {
     const char *text = (const char *)file->text.bytes;
     size_t length = file->text.length, start = 0;
@@ -75,7 +74,7 @@ static void cut_file(dt_corpus_parts *parts, const dt_corpus_file *file, size_t 
 {
     size_t end;
 
-    for (size_t start = first_start(file); start < file->text.length; start = end) {
+    for (size_t start = dt_corpus_file_start(file); start < file->text.length; start = end) {
         end = part_end(file, start, size, bpe);
         add_part(parts, file, start, end);
     }
@@ -219,7 +218,7 @@ dt_status dt_corpus_head_encode(dt_ids *ids, dt_documents *documents, bool *whol
 
     DT_TRY(open_file(&file, path, field, err));
     head.file = &file;
-    head.start = first_start(&file);
+    head.start = dt_corpus_file_start(&file);
     head.end = head.start < file.text.length ? part_end(&file, head.start, bytes, bpe) : head.start;
     *whole = head.ends_document = head.end >= file.text.length;
     if (head.end > head.start)

@@ -14,11 +14,17 @@ void dt_prepared_describe(dt_strbuf *out, const dt_prepared *made)
     const dt_prepared_facts *facts = &made->facts;
 
     dt_strbuf_add_fmt(out, "%lld %s of %s, %s tokens of %lld (%.2f bytes a token)",
-                      (long long)facts->documents, made->pairs ? "sentence pairs" : "documents",
+                      (long long)facts->documents,
+                      made->pairs   ? "sentence pairs"
+                      : made->chats ? "conversations"
+                                    : "documents",
                       dt_format_bytes(bytes, sizeof(bytes), (double)facts->bytes),
                       dt_format_count(tokens, sizeof(tokens), (double)facts->tokens),
                       (long long)made->vocab, (double)facts->bytes / (double)facts->tokens);
     dt_strbuf_add_str(out, made->texts != NULL ? made->texts : "");
+    if (made->chats)
+        dt_strbuf_add_fmt(out, ", %.1f %% of them trained",
+                          100.0 * (double)facts->chats.trained / (double)facts->tokens);
     if (facts->unknown > 0)
         dt_strbuf_add_fmt(out, ", %.2f %% of them unknown",
                           100.0 * (double)facts->unknown / (double)facts->tokens);
@@ -147,6 +153,12 @@ dt_status dt_prepare_recipe(dt_recipe *recipe, bool make_it, void (*tell)(const 
     if (!dt_tokenizer_is_file(recipe))
         goto out;
     DT_TRY(dt_tokenizer_read(&tokenizer, recipe, err));
+    if (recipe->data.format == DT_DATA_CHAT) {
+        DT_TRY(dt_prepare_chats(recipe, tokenizer, make_it, tell, made, arena, err));
+        DT_TRY(keep_tokenizer(&recipe->data.tokenizer, tokenizer, arena, err));
+        DT_TRY(take_end_of_text(recipe, tokenizer, true, err));
+        goto out;
+    }
     options.tokenizer = tokenizer;
     DT_TRY(keep_tokenizer(&recipe->data.tokenizer, tokenizer, arena, err));
     DT_TRY(is_text(&text, recipe, arena, err));

@@ -312,6 +312,7 @@ static dt_status read_facts(dt_prepared *out, const char *folder, dt_arena *aren
 {
     const char *path = dt_arena_printf(arena, "%s/" DT_CORPUS_FACTS, folder), *name;
     json_t *facts = NULL, *parts, *part;
+    dt_chat_tally tally = {0};
     const char **items;
     dt_status st = DT_OK;
     size_t i;
@@ -322,6 +323,10 @@ static dt_status read_facts(dt_prepared *out, const char *folder, dt_arena *aren
     DT_TRY(dt_json_get_int(&out->facts.bytes, facts, "bytes", path, err));
     DT_TRY(dt_json_get_int(&out->facts.broken, facts, "broken", path, err));
     DT_TRY(dt_json_get_int_or(&out->facts.unknown, facts, "unknown", 0, path, err));
+    if (out->chats) {
+        DT_TRY(dt_chat_tally_add(&tally, facts, path, err));
+        out->facts.chats = dt_chat_counts_of(&tally);
+    }
     DT_TRY(dt_json_get_array(&parts, facts, "parts", path, err));
     items = dt_arena_alloc_array(arena, json_array_size(parts) + 1, sizeof(*items));
     json_array_foreach(parts, i, part) {

@@ -142,6 +142,11 @@ void dt_run_estimate_add(dt_table *table, const dt_run_estimate *estimate)
 {
     dt_table_add(table, DT_STYLE_DIM, "data");
     dt_table_add(table, DT_STYLE_PLAIN, "%s", dt_run_estimate_data_text(estimate, table->arena));
+    if (estimate->flight->chats != NULL) {
+        dt_table_add(table, DT_STYLE_DIM, "chats");
+        dt_table_add(table, DT_STYLE_PLAIN, "%s",
+                     dt_preflight_chats_text(estimate->flight, table->arena));
+    }
     if (!isnan(estimate->epochs)) {
         dt_table_add(table, DT_STYLE_DIM, "epochs");
         dt_table_add(table, DT_STYLE_PLAIN, "%.3g", estimate->epochs);
@@ -184,6 +189,8 @@ void dt_run_estimate_to_json(json_t *object, const dt_run_estimate *estimate)
         json_object_set_new(data, "sequences", json_integer(flight->data.train_packs));
         json_object_set_new(data, "padding", dt_json_number(dt_preflight_padding(flight)));
     }
+    if (flight->chats != NULL)
+        json_object_set_new(data, "chats", dt_preflight_chats_to_json(flight));
     json_object_set_new(data, "kind",
                         flight->data_kind != NULL ? json_string(flight->data_kind) : json_null());
     json_object_set_new(data, "tokenizer",

@@ -150,18 +150,22 @@ static void report_prepared(const char *name, const dt_prepared *made)
 }
 
 /* Tokenizes text if the run will be started or was trained on it: this can take an hour. */
-static dt_status prepare_text(const char **warnings, dt_recipe *here, bool make, dt_arena *arena,
-                              dt_error *err)
+static dt_status prepare_text(dt_preflight *out, dt_prepared *train, dt_prepared *validation,
+                              dt_recipe *here, bool make, dt_arena *arena, dt_error *err)
 {
-    dt_prepared train, validation;
+    dt_preflight_chats *chats;
     dt_status st = DT_OK;
 
-    DT_TRY(dt_prepare_recipe(here, make, report_preparation, &train, &validation, arena, err));
-    report_prepared("data.train", &train);
-    report_prepared("data.validation", &validation);
-    *warnings = train.warnings;
+    DT_TRY(dt_prepare_recipe(here, make, report_preparation, train, validation, arena, err));
+    report_prepared("data.train", train);
+    report_prepared("data.validation", validation);
+    out->warnings = train->warnings;
     if (make)
-        dt_preflight_each_warning(*warnings, report_warning, NULL);
+        dt_preflight_each_warning(out->warnings, report_warning, NULL);
+    if (train->chats && (train->files.count > 0 || train->rows != NULL)) {
+        out->chats = chats = dt_arena_alloc(arena, sizeof(*chats));
+        *chats = (dt_preflight_chats){train->facts, train->files.count > 0 || train->counted};
+    }
 out:
     return st;
 }
@@ -180,17 +184,35 @@ static void count_files(dt_preflight *out, const dt_recipe *here, dt_arena *aren
     out->data_kind = dt_tokens_kind_name(files.items[0].kind);
 }
 
+/* What is known of conversations without files. */
+static void take_rows(dt_dataset_facts *out, const dt_prepared *train, const dt_prepared *valid)
+{
+    if (out->chats.rows > 0 || train->rows == NULL)
+        return;
+    out->chats = *train->rows;
+    if (valid->rows != NULL)
+        out->valid_chats = *valid->rows;
+    if (!train->counted)
+        return;
+    out->train_packs = out->chats.rows;
+    out->train_tokens = out->chats.row_tokens;
+}
+
 static dt_status check_data(dt_preflight *out, dt_recipe *here, const dt_recipe *recipe, bool make,
                             dt_arena *arena, dt_error *err)
 {
+    dt_prepared train, validation;
     dt_status st = DT_OK;
 
     DT_TRY(dt_fetch_recipe(here, recipe, arena, err));
     count_files(out, here, arena);
-    DT_TRY(prepare_text(&out->warnings, here, make, arena, err));
+    DT_TRY(prepare_text(out, &train, &validation, here, make, arena, err));
     if (here->data.tokens == DT_TOKENS_PAIRS) /* their files have several formats */
         count_files(out, here, arena);
     DT_TRY(dt_dataset_check(&out->data, here, NULL, err));
+    take_rows(&out->data, &train, &validation);
+    if (make && out->chats != NULL)
+        dt_report_say("%s", dt_preflight_chats_text(out, arena));
     if (make && out->data.too_long > 0)
         dt_report_say("%lld sentence pairs are longer than batch.tokens or batch.max_tokens: they "
                       "are left out",

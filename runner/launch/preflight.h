@@ -16,7 +16,14 @@
 #include "recipes/fields/recipe.h"
 #include "recipes/plan/plan.h"
 #include "recipes/read/reader.h"
+#include "runner/corpus/corpus.h"
 #include "runner/node_setup/workdir/workdir.h"
+
+/* The conversations of data.train, as far as they were read. */
+typedef struct dt_preflight_chats {
+    dt_prepared_facts facts;
+    bool whole; /* false: only the first ones were read */
+} dt_preflight_chats;
 
 typedef struct dt_preflight {
     dt_recipe recipe; /* recipe as stored: data by URL, nodes by Slurm */
@@ -28,7 +35,8 @@ typedef struct dt_preflight {
     const char *data_kind;
     const char *
         warnings; /* about the tokenizer, one a line; NULL or "": none. A launch has printed them */
-    int64_t ranks_on_node; /* ranks of the fullest node */
+    const dt_preflight_chats *chats; /* NULL: the data are not conversations, or were not read */
+    int64_t ranks_on_node;           /* ranks of the fullest node */
     /* memory for the ranks of this machine; 0 if none uses its processors: the engine checks the memory of a GPU */
     int64_t available_bytes;
     int64_t tokens_per_step;
@@ -69,6 +77,12 @@ int64_t dt_preflight_replicas(const dt_preflight *flight); /* over all ranks */
 int64_t dt_preflight_items(const dt_preflight *flight);
 /* With data.pack: returns the share of padding in an epoch. */
 double dt_preflight_padding(const dt_preflight *flight);
+/* chat_facts.c: flight->chats in one line, or as JSON: "120 conversations (messages), 30,112 tokens, ..." */
+const char *dt_preflight_chats_text(const dt_preflight *flight, dt_arena *arena);
+json_t *dt_preflight_chats_to_json(const dt_preflight *flight);
+/* Shares of the tokens that are trained, and of the assistants' text that the template leaves out. */
+double dt_chat_trained_share(const dt_preflight_chats *chats);
+double dt_chat_dropped_share(const dt_preflight_chats *chats);
 /* Returns DT_ERR_RECIPE if the recipe's steps do not fit its data, as far as known. Sets flight->warning. */
 dt_status dt_preflight_check_steps(dt_preflight *flight, dt_arena *arena, dt_error *err);
 /* Returns the steps of the whole run as the engine will count them with this plan, from its

@@ -51,7 +51,7 @@ static bool count_in(dt_sampler *out, const dt_preflight *flight)
         dt_sampler_count_known(out, flight->data.train_groups, false, (uint64_t)recipe->seed);
         return flight->data.train_groups > 0;
     }
-    if (dt_packs_asked(recipe)) {
+    if (dt_packs_fixed(recipe)) {
         dt_sampler_count_known(out, flight->data.train_packs, true, (uint64_t)recipe->seed);
         return flight->data.train_packs > 0;
     }

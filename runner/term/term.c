@@ -168,9 +168,9 @@ char *dt_format_exact(char *out, size_t size, double value)
 #define RESET "\x1b[0m"
 
 static const char *const styles[DT_STYLE_COUNT] = {
-    [DT_STYLE_PLAIN] = "",          [DT_STYLE_BOLD] = "\x1b[1m",  [DT_STYLE_DIM] = "\x1b[2m",
-    [DT_STYLE_ACCENT] = "\x1b[36m", [DT_STYLE_GOOD] = "\x1b[32m", [DT_STYLE_WARN] = "\x1b[33m",
-    [DT_STYLE_BAD] = "\x1b[31m",
+    [DT_STYLE_PLAIN] = "",          [DT_STYLE_BOLD] = "\x1b[1m",       [DT_STYLE_DIM] = "\x1b[2m",
+    [DT_STYLE_ACCENT] = "\x1b[36m", [DT_STYLE_GOOD] = "\x1b[32m",      [DT_STYLE_WARN] = "\x1b[33m",
+    [DT_STYLE_BAD] = "\x1b[31m",    [DT_STYLE_TRAINED] = "\x1b[4;32m",
 };
 
 /* Checks the locale variables in the order of setlocale. */

@@ -40,6 +40,7 @@ typedef enum dt_style {
     DT_STYLE_GOOD,
     DT_STYLE_WARN,
     DT_STYLE_BAD,
+    DT_STYLE_TRAINED, /* text that is learned, as in `dtrun data show` */
     DT_STYLE_COUNT
 } dt_style;
 
