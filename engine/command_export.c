@@ -1,8 +1,11 @@
 #include <getopt.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
 #include "engine/commands.h"
+#include "engine/generate/text.h"
 #include "engine/weights/weights.h"
 
 static dt_status parse_dtype(dt_dtype *out, const char *text, dt_error *err)
@@ -22,10 +25,14 @@ static dt_status parse_dtype(dt_dtype *out, const char *text, dt_error *err)
 
 static dt_status parse_export(dt_weights_export_options *out, int argc, char **argv, dt_error *err)
 {
-    static const struct option options[] = {
-        {"checkpoint", required_argument, NULL, 'c'}, {"output", required_argument, NULL, 'o'},
-        {"origin", required_argument, NULL, 'r'},     {"dtype", required_argument, NULL, 'd'},
-        {"file-mb", required_argument, NULL, 'm'},    {NULL, 0, NULL, 0}};
+    static const struct option options[] = {{"checkpoint", required_argument, NULL, 'c'},
+                                            {"output", required_argument, NULL, 'o'},
+                                            {"origin", required_argument, NULL, 'r'},
+                                            {"dtype", required_argument, NULL, 'd'},
+                                            {"file-mb", required_argument, NULL, 'm'},
+                                            {"peft", no_argument, NULL, 'p'},
+                                            {"merge", no_argument, NULL, 'g'},
+                                            {NULL, 0, NULL, 0}};
     double megabytes = 5000;
     int option;
     dt_status st = DT_OK;
@@ -48,6 +55,12 @@ static dt_status parse_export(dt_weights_export_options *out, int argc, char **a
         case 'm':
             DT_TRY(dt_argument_number(&megabytes, optarg, "--file-mb", 0.001, 1e6, err));
             break;
+        case 'p':
+            out->peft = true;
+            break;
+        case 'g':
+            out->merge = true;
+            break;
         default:
             DT_TRY(dt_argument_refuse(argv, option, err));
         }
@@ -61,16 +74,87 @@ out:
     return st;
 }
 
+/* --- a merged model against its adapter */
+
+#define SAMPLE_TOKENS 64
+
+typedef struct comparison {
+    const char *checkpoint;
+    double difference, largest; /* of the logits; largest: of the adapter's */
+} comparison;
+
+/* Logits of the sample, F32 (T,V), from the folder's weights, or if NULL the checkpoint's. The caller frees *out. */
+static dt_status sample_logits(float **out, int64_t *count, const char *checkpoint,
+                               const char *folder, dt_error *err)
+{
+    const dt_loaded_room room = {.batch = 1, .sequences = 1};
+    dt_loaded l = {0};
+    int32_t *ids = NULL;
+    int64_t tokens, vocab;
+    dt_batch batch = {0};
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_loaded_open(&l, checkpoint, err));
+    if (folder != NULL)
+        DT_TRY(dt_loaded_replace_weights(&l, folder, err));
+    DT_TRY(dt_loaded_open_model(&l, "cpu", 0, DT_F32, &room, err));
+    vocab = l.model->config.decoder.vocab;
+    tokens = l.model->config.decoder.context;
+    tokens = tokens < SAMPLE_TOKENS ? tokens : SAMPLE_TOKENS;
+    ids = calloc((size_t)tokens, sizeof(*ids));
+    *count = tokens * vocab;
+    *out = calloc((size_t)*count, sizeof(**out));
+    if (ids == NULL || *out == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for the logits of a sample");
+    for (int64_t i = 0; i < tokens; i++)
+        ids[i] = (int32_t)((i * i * 7919 + i) % vocab);
+    batch.inputs[DT_DECODER_TOKENS] = dt_tensor_2d(ids, DT_I32, 1, tokens);
+    DT_TRY(dt_model_logits(l.model, &batch, tokens, *out, err));
+out:
+    free(ids);
+    dt_loaded_close(&l);
+    return st;
+}
+
+/* Implements dt_weights_export_options.check. */
+static dt_status compare_logits(void *self, const char *folder, dt_error *err)
+{
+    comparison *of = self;
+    float *adapter = NULL, *merged = NULL;
+    int64_t count, other;
+    dt_status st = DT_OK;
+
+    DT_TRY(sample_logits(&adapter, &count, of->checkpoint, NULL, err));
+    DT_TRY(sample_logits(&merged, &other, of->checkpoint, folder, err));
+    DT_ASSERT(count == other);
+    for (int64_t i = 0; i < count; i++) {
+        of->difference = fmax(of->difference, fabs((double)merged[i] - (double)adapter[i]));
+        of->largest = fmax(of->largest, fabs((double)adapter[i]));
+        if (!isfinite(merged[i]) || !isfinite(adapter[i]))
+            DT_THROW(err, DT_ERR_RECIPE,
+                     "a logit of the merged model is %g, and the adapter's %g: nothing was written",
+                     (double)merged[i], (double)adapter[i]);
+    }
+out:
+    free(adapter);
+    free(merged);
+    return st;
+}
+
 dt_status dt_engine_export(int argc, char **argv, dt_error *err)
 {
     dt_weights_export_options options;
     dt_weights_export_result result;
+    comparison logits = {0};
     json_t *object = NULL;
     dt_strbuf text;
     dt_status st = DT_OK;
 
     dt_strbuf_init(&text);
     DT_TRY(parse_export(&options, argc, argv, err));
+    logits.checkpoint = options.checkpoint;
+    options.check = compare_logits;
+    options.self = &logits;
     DT_TRY(dt_weights_export(&result, &options, err));
     object = json_pack("{s:o, s:I, s:o, s:s, s:I, s:I, s:I}", "checkpoint",
                        dt_json_text(options.checkpoint), "step", (json_int_t)result.step, "output",
@@ -79,6 +163,10 @@ dt_status dt_engine_export(int argc, char **argv, dt_error *err)
                        (json_int_t)result.files);
     if (object == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    if (options.merge) {
+        json_object_set_new(object, "logits_difference", dt_json_number(logits.difference));
+        json_object_set_new(object, "logits_largest", dt_json_number(logits.largest));
+    }
     dt_json_write(&text, object);
     DT_TRY(dt_print_line(&text, err));
 out:

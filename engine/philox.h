@@ -37,7 +37,9 @@ typedef enum dt_philox_op {
     DT_PHILOX_SHUFFLE,
     DT_PHILOX_SAMPLE,
     DT_PHILOX_DROPOUT_CROSS_ATTENTION,
-    DT_PHILOX_DROPOUT_CROSS_RESIDUAL
+    DT_PHILOX_DROPOUT_CROSS_RESIDUAL,
+    DT_PHILOX_DROPOUT_ADAPTER,          /* of the first layer of a block with an adapter */
+    DT_PHILOX_DROPOUT_ADAPTER_LAST = 15 /* the field has 4 bits */
 } dt_philox_op;
 
 typedef struct dt_philox_clock {

@@ -7,7 +7,8 @@
  *            not share a file system, each node has such a directory with its own ranks' files and the
  *            marker `part`, which no reader accepts. docs/checkpoint.md has the format byte by byte.
  * Contents   fp32 parameters and the optimizer's moments, per chunk (name, global shape, slice), so
- *            that any strategy on any mesh can load it; step, sampler position, loss scale,
+ *            that any strategy on any mesh can load it (with lora those of the adapter alone, and the
+ *            digests of the files of its base); step, sampler position, loss scale,
  *            tokenizer, recipe (with the seed). Padding of the vocabulary is not stored, so the loading
  *            program can use any padding
  * Threads    one at a time (writer.h saves in the background). Only one run writes below a parent
@@ -85,10 +86,11 @@ typedef struct dt_checkpoint_info {
     const char *optimizer; /* optimizer.kind, which determines the stored moments */
     double loss_scale;     /* loss scale of fp16; 0: none */
     int64_t clean_steps, skipped_steps;
-    dt_best_by best_by;                  /* checkpoint.best_by of the recipe */
-    json_t *recipe;                      /* resolved recipe of the run */
-    json_t *tokenizer;                   /* result of dt_tokenizer_to_json */
-    json_t *data;                        /* result of dt_fingerprint_make; NULL: unknown */
+    dt_best_by best_by; /* checkpoint.best_by of the recipe */
+    json_t *recipe;     /* resolved recipe of the run */
+    json_t *tokenizer;  /* result of dt_tokenizer_to_json */
+    json_t *data;       /* result of dt_fingerprint_make; NULL: unknown */
+    json_t *base; /* dt_weights_base_make: what the adapter was trained on; NULL: no adapter */
     dt_checkpoint_beside tokenizer_file; /* the tokenizer's file, written by rank 0 of a save */
 } dt_checkpoint_info;
 

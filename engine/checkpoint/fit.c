@@ -29,6 +29,8 @@ static dt_status check_optimizer(const dt_checkpoint *checkpoint, const dt_model
         const dt_checkpoint_tensor *tensor =
             dt_checkpoint_index_find(&checkpoint->index, param->name);
 
+        if (!param->trainable)
+            continue;
         for (int s = 0; s < states; s++)
             if (tensor->pieces[DT_CHECKPOINT_STATE + s].count == 0)
                 return DT_FAIL(err, DT_ERR_RECIPE,
@@ -42,8 +44,9 @@ static dt_status check_optimizer(const dt_checkpoint *checkpoint, const dt_model
 
 /* Fields of the model that do not affect what a trained model computes: its initialization,
  * dropout, and the vocabulary, which the tokenizer determines. */
-static const char *const beside[] = {"model.preset", "model.from", "model.dropout",
-                                     "model.attention_dropout", "model.vocab"};
+static const char *const beside[] = {"model.preset",  "model.from",
+                                     "model.dropout", "model.attention_dropout",
+                                     "model.vocab",   "lora.dropout"};
 
 static bool computes(dt_architecture_kind kind, const char *path)
 {
@@ -75,27 +78,35 @@ static void add_value(dt_strbuf *out, const json_t *value)
         dt_json_write(out, value);
 }
 
-void dt_checkpoint_model_changes(dt_strbuf *words, const dt_checkpoint *checkpoint,
-                                 const dt_recipe *recipe)
+static void add_changes(dt_strbuf *words, const char *group, const json_t *before, json_t *after,
+                        dt_architecture_kind kind)
 {
-    const json_t *before = json_object_get(checkpoint->index.info.recipe, "model");
-    json_t *resolved = dt_recipe_to_json(recipe), *now;
     const char *name;
-    bool first = true;
+    json_t *now;
 
-    json_object_foreach(json_object_get(resolved, "model"), name, now) {
+    json_object_foreach(after, name, now) {
         const json_t *was = json_object_get(before, name);
         char path[64];
 
-        snprintf(path, sizeof(path), "model.%s", name);
-        if (was == NULL || same_value(was, now) || !computes(recipe->model.kind, path))
+        snprintf(path, sizeof(path), "%s.%s", group, name);
+        if (was == NULL || same_value(was, now) || !computes(kind, path))
             continue;
-        dt_strbuf_add_fmt(words, "%s%s was ", first ? "" : "; ", path);
+        dt_strbuf_add_fmt(words, "%s%s was ", words->length == 0 ? "" : "; ", path);
         add_value(words, was);
         dt_strbuf_add_str(words, ", is ");
         add_value(words, now);
-        first = false;
     }
+}
+
+void dt_checkpoint_model_changes(dt_strbuf *words, const dt_checkpoint *checkpoint,
+                                 const dt_recipe *recipe)
+{
+    static const char *const groups[] = {"model", "lora"};
+    json_t *resolved = dt_recipe_to_json(recipe);
+
+    for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
+        add_changes(words, groups[i], json_object_get(checkpoint->index.info.recipe, groups[i]),
+                    json_object_get(resolved, groups[i]), recipe->model.kind);
     json_decref(resolved);
 }
 

@@ -237,7 +237,8 @@ json_t *dt_checkpoint_index_make(const dt_checkpoint_info *info, const dt_model 
         return NULL;
     }
     for (int i = 0; i < model->param_count; i++)
-        json_object_set_new(tensors, model->params[i].name, tensor_make(&model->params[i]));
+        if (!model->params[i].in_base)
+            json_object_set_new(tensors, model->params[i].name, tensor_make(&model->params[i]));
     for (int64_t r = 0; r < fragment_count; r++) {
         json_array_extend(files, json_object_get(fragments[r], "files"));
         merge(tensors, fragments[r]);

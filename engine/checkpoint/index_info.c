@@ -53,6 +53,8 @@ json_t *dt_checkpoint_info_make(const dt_checkpoint_info *info)
     json_object_set(out, "tokenizer", info->tokenizer);
     if (info->data != NULL)
         json_object_set(out, "data", info->data);
+    if (info->base != NULL)
+        json_object_set(out, "base", info->base);
     return out;
 }
 
@@ -158,6 +160,8 @@ dt_status dt_checkpoint_info_parse(dt_checkpoint_info *out, const json_t *json, 
     DT_TRY(dt_json_get_object(&out->tokenizer, json, "tokenizer", where, err));
     if (json_object_get(json, "data") != NULL)
         DT_TRY(dt_json_get_object(&out->data, json, "data", where, err));
+    if (json_object_get(json, "base") != NULL)
+        DT_TRY(dt_json_get_object(&out->base, json, "base", where, err));
 out:
     return st;
 }

@@ -146,14 +146,19 @@ dt_status dt_checkpoint_check_model(const dt_checkpoint *checkpoint, const dt_mo
 {
     dt_status st = DT_OK;
     const dt_checkpoint_tensor *tensor;
+    int saved = 0;
 
-    for (int i = 0; i < model->param_count; i++)
+    for (int i = 0; i < model->param_count; i++) {
+        if (model->params[i].in_base)
+            continue;
         DT_TRY(find_tensor(&tensor, checkpoint, &model->params[i], err));
-    if (checkpoint->index.tensor_count != model->param_count)
+        saved++;
+    }
+    if (checkpoint->index.tensor_count != saved)
         DT_THROW(err, DT_ERR_RECIPE,
                  "'%s' has %lld parameters, and this model has %d; resume with the model that it "
                  "was trained with",
-                 checkpoint->path, (long long)checkpoint->index.tensor_count, model->param_count);
+                 checkpoint->path, (long long)checkpoint->index.tensor_count, saved);
 out:
     return st;
 }
@@ -164,6 +169,8 @@ static dt_status load_chunk(dt_checkpoint *checkpoint, const dt_model *model,
     dt_status st = DT_OK;
     const dt_checkpoint_tensor *tensor;
 
+    if (model->params[chunk->param].in_base)
+        return DT_OK;
     DT_TRY(find_tensor(&tensor, checkpoint, &model->params[chunk->param], err));
     for (int kind = 0; kind < DT_CHECKPOINT_KINDS; kind++)
         if (dt_state_chunk_data(chunk, kind) != NULL)

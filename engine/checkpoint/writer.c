@@ -300,6 +300,7 @@ bool dt_checkpoint_writer_collect(dt_checkpoint_writer *writer, bool wait,
     json_decref(writer->info.recipe);
     json_decref(writer->info.tokenizer);
     json_decref(writer->info.data);
+    json_decref(writer->info.base);
     *out = writer->outcome;
     return true;
 }

@@ -25,6 +25,21 @@ static dt_status find_ends(dt_loaded *l, dt_error *err)
     return st;
 }
 
+/* Open the weights that an adapter was trained on; no effect if the checkpoint is not one. */
+static dt_status open_base(dt_loaded *l, const char *path, dt_error *err)
+{
+    const dt_checkpoint_info *info = dt_checkpoint_get_info(l->checkpoint);
+    dt_status st = DT_OK;
+
+    if (l->recipe.lora.rank == 0)
+        return DT_OK;
+    DT_TRY(dt_weights_find(&l->base_files, l->recipe.model.from, &l->arena, err));
+    DT_TRY(dt_weights_base_check(&l->base_files, info->base, path, err));
+    DT_TRY(dt_weights_open(&l->base, &l->base_files, err));
+out:
+    return st;
+}
+
 dt_status dt_loaded_open(dt_loaded *l, const char *path, dt_error *err)
 {
     const dt_checkpoint_info *info;
@@ -41,6 +56,7 @@ dt_status dt_loaded_open(dt_loaded *l, const char *path, dt_error *err)
     DT_TRY(dt_tokenizer_load(l->tokenizer, path, err));
     (void)dt_tokenizer_set_end_of_text(l->tokenizer, &l->recipe);
     DT_TRY(find_ends(l, err));
+    DT_TRY(open_base(l, path, err));
 out:
     return st;
 }
@@ -49,7 +65,7 @@ out:
 static dt_status put_weights(dt_loaded *l, const dt_param *param, const float *host, dt_error *err)
 {
     dt_dtype dtype = l->model->config.dtype;
-    char *unit = l->model->weights[param->unit];
+    char *unit = param->trainable ? l->model->weights[param->unit] : l->model->frozen[param->unit];
     dt_tensor to = dt_tensor_1d(unit + (size_t)param->offset_elems * dt_dtype_bytes(dtype), dtype,
                                 param->elems);
     dt_tensor from = dt_tensor_1d(l->wide.data, DT_F32, param->elems);
@@ -85,10 +101,16 @@ static dt_status load_weights(dt_loaded *l, dt_error *err)
     if (host == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for a parameter of %lld elements",
                  (long long)largest);
+    if (l->base != NULL)
+        DT_TRY(dt_weights_check(l->base, model, err));
     for (int i = 0; i < model->param_count; i++) {
         const dt_param *param = &model->params[i];
+        dt_box box = dt_box_whole(param->dim, param->ndim);
+        dt_slice whole = dt_slice_whole(&box);
 
-        DT_TRY(dt_checkpoint_load_param(l->checkpoint, param, host, err));
+        DT_TRY(l->base != NULL && (param->in_base || model->config.lora.rank == 0)
+                   ? dt_weights_read(host, l->base, model, i, &whole, err)
+                   : dt_checkpoint_load_param(l->checkpoint, param, host, err));
         DT_TRY(put_weights(l, param, host, err));
     }
 out:
@@ -136,16 +158,33 @@ dt_status dt_loaded_open_model(dt_loaded *l, const char *device, int64_t threads
     DT_TRY(dt_device_open(&l->device, device, (int)threads, false, err));
     DT_TRY(dt_model_open(&l->model, &config, &l->device, err));
     for (int unit = 0; unit < l->model->unit_count; unit++)
-        bytes += (size_t)l->model->units[unit].elems * each + 64;
+        bytes += (size_t)l->model->units[unit].elems * each + 64 +
+                 (size_t)l->model->units[unit].frozen_elems * each + 64;
     wide = dtype == DT_F32 ? 0 : (size_t)largest_param(l->model) * sizeof(float);
     bytes += wide + 64 + ids * sizeof(int32_t) + 64;
     DT_TRY(dt_device_arena_open(&l->memory, &l->device, bytes, err));
-    for (int unit = 0; unit < l->model->unit_count; unit++)
+    for (int unit = 0; unit < l->model->unit_count; unit++) {
         l->model->weights[unit] =
             dt_device_arena_take(&l->memory, (size_t)l->model->units[unit].elems * each);
+        l->model->frozen[unit] =
+            dt_device_arena_take(&l->memory, (size_t)l->model->units[unit].frozen_elems * each);
+    }
     l->wide.data = wide > 0 ? dt_device_arena_take(&l->memory, wide) : NULL;
     l->tokens_in.data = dt_device_arena_take(&l->memory, ids * sizeof(int32_t));
     DT_TRY(load_weights(l, err));
+out:
+    return st;
+}
+
+dt_status dt_loaded_replace_weights(dt_loaded *l, const char *folder, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    dt_weights_close(l->base);
+    l->base = NULL;
+    l->recipe.lora.rank = 0;
+    DT_TRY(dt_weights_find(&l->base_files, folder, &l->arena, err));
+    DT_TRY(dt_weights_open(&l->base, &l->base_files, err));
 out:
     return st;
 }
@@ -193,6 +232,7 @@ void dt_loaded_close(dt_loaded *l)
     dt_model_close(l->model);
     dt_device_close(&l->device);
     dt_tokenizer_free(l->tokenizer);
+    dt_weights_close(l->base);
     dt_checkpoint_close(l->checkpoint);
     dt_arena_release(&l->arena);
 }

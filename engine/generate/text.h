@@ -16,6 +16,7 @@
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/data/data.h"
 #include "engine/model/model.h"
+#include "engine/weights/weights.h"
 
 /* loaded: opens a checkpoint as a model with its weights and its tokenizer, to generate text.
  *
@@ -34,6 +35,9 @@ typedef struct dt_loaded {
     dt_device device;
     dt_model *model;
     dt_device_arena memory;
+    /* the weights that an adapter was trained on, or that replace the checkpoint's; NULL: neither */
+    struct dt_weights *base;
+    dt_weights_files base_files;
     dt_tensor wide; /* F32 staging for a parameter; NULL if the model is F32 */
     dt_tensor
         tokens_in; /* I32, for the tokens of the context, or one per sequence and hypothesis */
@@ -48,6 +52,8 @@ typedef struct dt_loaded_room {
 
 /* Open recipe and tokenizer. A zeroed dt_loaded can be closed. */
 dt_status dt_loaded_open(dt_loaded *out, const char *path, dt_error *err);
+/* Then take the weights of a folder, a whole model, instead of the checkpoint's. */
+dt_status dt_loaded_replace_weights(dt_loaded *l, const char *folder, dt_error *err);
 /* Then open the model for incremental decoding. dtype: type of weights and activations. */
 dt_status dt_loaded_open_model(dt_loaded *l, const char *device, int64_t threads, dt_dtype dtype,
                                const dt_loaded_room *room, dt_error *err);

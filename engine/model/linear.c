@@ -56,6 +56,9 @@ dt_linear dt_linear_of(const dt_block_call *block, int w_first, int w_last, int 
                         .cut = cut,
                         .terms = block->terms};
 
+    if (block->adapters != NULL)
+        linear.adapter = dt_adapter_of(block->adapters, block->model, block->layer, w_first, w_last,
+                                       block->dw != NULL, block->dropout);
     if (block->dw != NULL) {
         linear.dw = linear_joined(block->dw, w_first, w_last);
         linear.db = linear_joined(block->dw, b_first, b_last);
@@ -68,24 +71,37 @@ dt_linear dt_linear_of(const dt_block_call *block, int w_first, int w_last, int 
 static dt_status multiply(dt_model *model, const dt_linear *linear, dt_tensor *y,
                           const dt_tensor *x, const dt_tensor *b, dt_error *err)
 {
-    return model->device->ops->matmul_forward(model->device, y, x, &linear->w, b, err);
+    dt_status st = DT_OK;
+
+    DT_TRY(model->device->ops->matmul_forward(model->device, y, x, &linear->w, b, err));
+    DT_TRY(dt_adapter_forward(model, &linear->adapter, y, x, err));
+out:
+    return st;
 }
 
 /* This rank's dx, or its term of it. */
 static dt_status multiply_back(dt_model *model, const dt_linear *linear, dt_tensor *dx,
                                const dt_tensor *dy, dt_error *err)
 {
-    return model->device->ops->matmul_backward_input(model->device, dx, dy, &linear->w, err);
+    dt_status st = DT_OK;
+
+    DT_TRY(model->device->ops->matmul_backward_input(model->device, dx, dy, &linear->w, err));
+    DT_TRY(dt_adapter_backward_input(model, &linear->adapter, dx, err));
+out:
+    return st;
 }
 
 static dt_status add_gradients(dt_model *model, const dt_linear *linear, const dt_tensor *dy,
                                const dt_tensor *x, dt_error *err)
 {
     dt_tensor dw = linear->dw, db = linear->db;
+    dt_status st = DT_OK;
 
-    if (dw.data == NULL && db.data == NULL)
-        return DT_OK;
-    return model->device->ops->matmul_backward_weight(model->device, &dw, &db, dy, x, err);
+    DT_TRY(dt_adapter_backward(model, &linear->adapter, dy, x, err));
+    if (dw.data != NULL || db.data != NULL)
+        DT_TRY(model->device->ops->matmul_backward_weight(model->device, &dw, &db, dy, x, err));
+out:
+    return st;
 }
 
 /* --- forward and backward */
@@ -127,7 +143,8 @@ out:
 
 bool dt_linear_fuses_sum(const dt_model *model)
 {
-    return model->device->ops->matmul_residual_forward != NULL && model->peers == NULL;
+    return model->device->ops->matmul_residual_forward != NULL && model->peers == NULL &&
+           model->config.lora.rank == 0;
 }
 
 dt_status dt_linear_forward_onto(dt_model *model, const dt_linear *linear, dt_tensor *y,
@@ -140,7 +157,7 @@ dt_status dt_linear_forward_onto(dt_model *model, const dt_linear *linear, dt_te
 
 bool dt_linear_fuses_gelu(const dt_model *model)
 {
-    return model->device->ops->matmul_gelu_forward != NULL;
+    return model->device->ops->matmul_gelu_forward != NULL && model->config.lora.rank == 0;
 }
 
 dt_status dt_linear_forward_gelu(dt_model *model, const dt_linear *linear, dt_tensor *y,
@@ -161,7 +178,8 @@ dt_status dt_linear_backward_activated(dt_model *model, const dt_linear *linear,
 
     DT_ASSERT(linear->cut != DT_LINEAR_ROWS);
     DT_TRY(add_gradients(model, linear, dy, x, err));
-    if (ops->matmul_gelu_backward != NULL && activation == DT_ACTIVATION_GELU_TANH)
+    if (ops->matmul_gelu_backward != NULL && activation == DT_ACTIVATION_GELU_TANH &&
+        linear->adapter.of == NULL)
         return ops->matmul_gelu_backward(model->device, dpre, dy, &linear->w, pre, err);
     DT_TRY(multiply_back(model, linear, dpre, dy, err));
     DT_TRY(ops->activation_backward(model->device, dpre, dpre, pre, activation, err));

@@ -8,10 +8,9 @@
  * Fused      a device may add y to another tensor, or apply GELU, in the same op; dt_linear_fuses_* say whether
  * Copies     a copy of w in another form (packed for a processor, 8-bit with scales) is a member next to w, set by
  *            dt_linear_of, and read by the three functions of linear.c that call a product
- * Adapter    of low rank: its A and B, scale and mask key are members too, set by dt_linear_of from the unit's
- *            parameters and `block->dropout`. dt_linear_forward adds its term before it sums over ranks,
- *            dt_linear_backward its gradients and its term of dx; dt_linear_fuses_* are then false. Of joined weights
- *            (q, k and v) the A of each lie one below the other, and their B are blocks on a diagonal
+ * Adapter    of low rank (adapter.h): a member too, set by dt_linear_of from `block->adapters`. dt_linear_forward
+ *            adds its term before it sums over ranks, dt_linear_backward its gradients and its term of dx;
+ *            dt_linear_fuses_* are false in a model with adapters
  * N rows, I and O columns of x and y
  * Ownership  everything is borrowed
  * Threads    the model's
@@ -19,6 +18,7 @@
 #ifndef DT_ENGINE_MODEL_LINEAR_H
 #define DT_ENGINE_MODEL_LINEAR_H
 
+#include "engine/model/adapter.h"
 #include "engine/model/kind.h"
 
 /* How the tensor ranks divide w (recipes/architecture/architecture.h). */
@@ -34,6 +34,7 @@ typedef struct dt_linear {
     dt_tensor dw, db;       /* F32, like w and b; no data: frozen, or a pass without backward */
     dt_linear_cut cut;      /* how ranks divide w */
     const dt_tensor *terms; /* with a cut: F32 memory for a rank's terms (dt_layer_term) */
+    dt_adapter adapter;
 } dt_linear;
 
 /* A block in a pass. */
@@ -43,8 +44,9 @@ typedef struct dt_block_call {
     const dt_tensor
         *w;        /* its weights, in the order of the kind's enum; no data: the config omits it */
     dt_tensor *dw; /* F32: gradients, likewise; no data also if frozen. NULL in a forward pass */
-    const dt_batch *dropout; /* where masks are drawn from; NULL: no dropout */
-    const dt_tensor *terms;  /* dt_linear.terms */
+    const dt_batch *dropout;     /* where masks are drawn from; NULL: no dropout */
+    const dt_tensor *terms;      /* dt_linear.terms */
+    const dt_adapters *adapters; /* NULL: the kind has none */
 } dt_block_call;
 
 /* Parameters w_first .. w_last of the block, joined to one weight (dt_param_shape), with biases b_first .. b_last. */
@@ -60,11 +62,11 @@ dt_status dt_linear_backward(dt_model *model, const dt_linear *linear, dt_tensor
 
 /* --- with another op in the same call; cut must not be columns with ranks */
 
-/* Whether one op computes y = onto + x w^T + b; y must not be onto. */
+/* Whether one op computes y = onto + x w^T + b; y must not be onto. Not with adapters. */
 bool dt_linear_fuses_sum(const dt_model *model);
 dt_status dt_linear_forward_onto(dt_model *model, const dt_linear *linear, dt_tensor *y,
                                  const dt_tensor *onto, const dt_tensor *x, dt_error *err);
-/* Whether one op computes pre = x w^T + b and y = GELU(pre). */
+/* Whether one op computes pre = x w^T + b and y = GELU(pre). Not with adapters. */
 bool dt_linear_fuses_gelu(const dt_model *model);
 dt_status dt_linear_forward_gelu(dt_model *model, const dt_linear *linear, dt_tensor *y,
                                  dt_tensor *pre, const dt_tensor *x, dt_error *err);

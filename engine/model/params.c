@@ -82,6 +82,22 @@ static void fill_normal(float *out, int64_t first, int64_t elems, const dt_philo
     }
 }
 
+/* The same for numbers of equal probability between -bound and bound. */
+static void fill_uniform(float *out, int64_t first, int64_t elems, const dt_philox_key *key,
+                         double bound)
+{
+    int64_t end = first + elems;
+
+    for (int64_t block = first / 4; block < (end + 3) / 4; block++) {
+        dt_philox_block words = dt_philox_draw(key, (uint64_t)block);
+
+        for (int64_t j = 0; j < 4; j++)
+            if (4 * block + j >= first && 4 * block + j < end)
+                out[4 * block + j - first] =
+                    (float)(bound * (2.0 * (double)dt_philox_uniform(words.word[j]) - 1.0));
+    }
+}
+
 /* Threads for the initialization. For a GPU, all cores: they are idle at that time. A CPU rank uses
  * its share. */
 static int threads_of(const dt_device *device)
@@ -112,6 +128,9 @@ void dt_model_init_range(float *out, const dt_model *model, int param, int64_t f
         drawn = first >= limit ? 0 : first + elems > limit ? limit - first : elems;
         memset(out + drawn, 0, (size_t)(elems - drawn) * sizeof *out);
         fill_normal(out, first, drawn, &key, p->init_std, threads_of(model->device));
+        break;
+    case DT_INIT_UNIFORM:
+        fill_uniform(out, first, elems, &key, p->init_std);
         break;
     }
 }

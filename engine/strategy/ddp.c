@@ -415,6 +415,7 @@ const dt_strategy dt_strategy_ddp = {
     .copy_of_unit = ddp_copy_of_unit,
     .export_state = ddp_export_state,
     .import_state = ddp_import_state,
+    .import_base = dt_shard_import_base,
     .import_finish = ddp_import_finish,
     .teardown = ddp_teardown,
 };

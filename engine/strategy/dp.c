@@ -445,6 +445,7 @@ const dt_strategy dt_strategy_dp = {
     .update = dp_update,
     .export_state = dp_export_state,
     .import_state = dp_import_state,
+    .import_base = dt_shard_import_base,
     .import_finish = dp_import_finish,
     .teardown = dp_teardown,
 };

@@ -311,6 +311,7 @@ const dt_strategy dt_strategy_fsdp = {
     .copy_of_unit = fsdp_copy_of_unit,
     .export_state = fsdp_export_state,
     .import_state = fsdp_import_state,
+    .import_base = dt_shard_import_base,
     .import_finish = fsdp_import_finish,
     .teardown = fsdp_teardown,
 };

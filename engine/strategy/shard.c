@@ -140,6 +140,29 @@ out:
     return st;
 }
 
+dt_status dt_shard_import_base(dt_strategy_state *state, const dt_state_chunk *chunk, int64_t at,
+                               const float *values, int64_t elems, dt_error *err)
+{
+    dt_device *device = state->model->device;
+    dt_dtype dtype = chunk->frozen.dtype;
+    unsigned char *data = chunk->frozen.data;
+    dt_host_mirror_piece piece = {
+        .host = (float *)(uintptr_t)values, /* only read */
+        .bytes = (size_t)elems * sizeof(float),
+        .frozen = dt_tensor_1d(data + (size_t)at * dt_dtype_bytes(dtype), dtype, elems)};
+    dt_device_arena stage = {0};
+    dt_status st = DT_OK;
+
+    DT_ASSERT(at + elems <= dt_tensor_elems(&chunk->frozen));
+    if (dtype != DT_F32)
+        DT_TRY(dt_device_arena_open(&stage, device, (size_t)STAGED_ELEMS * sizeof(float), err));
+    DT_TRY(convert(device, &piece, &stage, true, err));
+    DT_TRY(device->synchronize(device, err)); /* the caller's values may change now */
+out:
+    dt_device_arena_close(&stage);
+    return st;
+}
+
 /* Copies frozen tensors whose copies exist. */
 static dt_status convert_all(dt_host_mirror *mirror, bool to_device, dt_error *err)
 {
@@ -444,10 +467,12 @@ static dt_status add_chunk(dt_shard *shard, int param, const dt_slice *slice, in
     if (!shard->model->params[param].trainable) {
         dt_dtype dtype = shard->model->config.dtype;
         unsigned char *data = own->frozen;
-        dt_tensor frozen =
-            dt_tensor_1d(data + (size_t)at * dt_dtype_bytes(dtype), dtype, slice->elems);
 
-        return host_mirror_add_frozen(&shard->host_mirror, &chunk->value, &frozen, err);
+        chunk->frozen =
+            dt_tensor_1d(data + (size_t)at * dt_dtype_bytes(dtype), dtype, slice->elems);
+        if (shard->model->params[param].in_base)
+            return DT_OK;
+        return host_mirror_add_frozen(&shard->host_mirror, &chunk->value, &chunk->frozen, err);
     }
     DT_TRY(
         host_mirror_add(&shard->host_mirror, &chunk->value, own->master + at, slice->elems, err));
@@ -482,13 +507,16 @@ out:
     return st;
 }
 
-static dt_status add_all_chunks(dt_shard *shard, bool counted, dt_error *err)
+static dt_status add_all_chunks(dt_shard *shard, bool saved, dt_error *err)
 {
     dt_status st = DT_OK;
 
-    for (int i = 0; i < shard->model->param_count; i++)
-        if (shard->model->params[i].held.counted == counted)
+    for (int i = 0; i < shard->model->param_count; i++) {
+        const dt_param *param = &shard->model->params[i];
+
+        if ((param->held.counted && !param->in_base) == saved)
             DT_TRY(add_chunks(shard, i, err));
+    }
 out:
     return st;
 }
@@ -545,6 +573,8 @@ dt_status dt_shard_init(dt_shard *shard, uint64_t seed, dt_error *err)
         dt_box box = whole_of(&shard->model->params[chunk->param]);
         dt_slice whole = dt_slice_whole(&box);
 
+        if (chunk->value == NULL)
+            continue; /* read from the files of the base */
         for (dt_overlap run = dt_overlap_of(&chunk->slice, &whole); dt_overlap_next(&run);)
             dt_model_init_range(chunk->value + run.at_a, shard->model, chunk->param, run.at_b,
                                 run.elems, seed);

@@ -37,7 +37,8 @@ typedef struct dt_strategy_options {
     /* determines the states per element; its step values are not used */
     dt_optimizer_options optimizer;
     int64_t replicas; /* dp: replicas in this process; else 1 */
-    bool loads;  /* a checkpoint will be loaded: parameters are zero until then instead of random */
+    bool
+        loads; /* all trained parameters will be loaded: they are zero until then instead of random */
     bool graphs; /* record what a GPU repeats every step as graphs (strategy_int.h) */
 } dt_strategy_options;
 
@@ -64,7 +65,9 @@ typedef struct dt_micro_batch {
 typedef struct dt_state_chunk {
     int param;      /* index of the parameter in the model's table */
     dt_slice slice; /* part of the parameter; a rank can hold several parts */
-    float *value;
+    float *value;   /* NULL: of the base of an adapter, in `frozen` alone */
+    /* a tensor that is not trained, in the compute type and device memory; no data: trained */
+    dt_tensor frozen;
     /* NULL also if the parameter is not trained */
     float *state[DT_OPTIMIZER_STATES]; /* optimizer states; NULL if the optimizer lacks that one */
 } dt_state_chunk;
@@ -129,6 +132,9 @@ typedef struct dt_strategy {
     /* MUST: the chunks that this rank must fill from a checkpoint before it calls import_finish */
     dt_status (*import_state)(dt_strategy_state *, const dt_state_chunk **chunks, int *count,
                               dt_error *);
+    /* MUST: sets elements of a chunk of the base of an adapter, from `at` on; before import_finish */
+    dt_status (*import_base)(dt_strategy_state *, const dt_state_chunk *, int64_t at,
+                             const float *values, int64_t elems, dt_error *);
     dt_status (*import_finish)(dt_strategy_state *, dt_error *);
     /* MUST: release everything; accepts partly built state */
     void (*teardown)(dt_strategy_state *);

@@ -134,7 +134,8 @@ dt_status dt_host_mirror_to_device(dt_host_mirror *mirror, dt_error *err);
  *            past the unit's end, where everything is and stays zero
  * Tensor     a slice is of what this tensor rank holds; chunks say where that is in the whole parameter
  * Frozen     parameters that are not trained are a second flat buffer, in the compute type: without gradient, states and
- *            master; only initial values and checkpoints (both through chunks) concern them
+ *            master; only initial values and checkpoints (both through chunks) concern them. Those of the base of an
+ *            adapter are in no checkpoint, and are never copied as a whole to the host: dt_shard_import_base sets them
  * Groups     weight_decay is 0 for parameters without decay (dt_param.decay), unless all decay: two sets
  *            of factors
  * Ownership  owns its tables and the host's copies (dt_host_mirror); the strategy owns the memory of
@@ -182,7 +183,7 @@ typedef struct dt_shard {
     struct dt_shard_run *runs;
     int run_count;
     dt_state_chunk *chunks; /* the parameters' parts in the slices; host-readable */
-    /* the first counted_chunks are those that this rank counts (dt_param.held.counted) */
+    /* the first counted_chunks are those that this rank counts (dt_param.held.counted) and checkpoints have */
     int chunk_count, counted_chunks;
     dt_host_mirror host_mirror;
     /* the optimizer's factors for this step: without decay, and with decay */
@@ -215,6 +216,10 @@ dt_status dt_shard_export(dt_shard *shard, const dt_state_chunk **chunks, int *c
                           dt_error *err);
 dt_status dt_shard_import(dt_shard *shard, const dt_state_chunk **chunks, int *count,
                           dt_error *err);
+
+/* Implement import_base of dt_strategy. */
+dt_status dt_shard_import_base(dt_strategy_state *state, const dt_state_chunk *chunk, int64_t at,
+                               const float *values, int64_t elems, dt_error *err);
 
 /* Initialize the master, through the chunks. */
 dt_status dt_shard_init(dt_shard *shard, uint64_t seed, dt_error *err);

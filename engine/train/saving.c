@@ -106,6 +106,7 @@ static dt_checkpoint_info info_make(dt_train_session *session, unsigned reasons)
         .recipe = recipe,
         .tokenizer = dt_tokenizer_to_json(dt_dataset_tokenizer(session->data.dataset)),
         .data = json_incref(session->data.fingerprint),
+        .base = json_incref(session->base),
         .tokenizer_file = file,
     };
 }
@@ -231,6 +232,7 @@ static dt_status save_and_wait(dt_train_session *session, unsigned reasons, bool
     json_decref(info.recipe);
     json_decref(info.tokenizer);
     json_decref(info.data);
+    json_decref(info.base);
     DT_TRY(tell(session, &outcome, last, err));
     if (outcome.st == DT_OK && place.lead &&
         dt_checkpoint_prune(place.parent, &keep, &unpruned) != DT_OK)

@@ -66,12 +66,31 @@ out:
     return st;
 }
 
-/* Open the weights to start from. Only for a fresh start: a resumed run loads its own checkpoint. */
+static bool has_adapter(const dt_train_session *session)
+{
+    return session->recipe->lora.rank > 0;
+}
+
+/* Checks the base of an adapter, or takes its digests for the checkpoints. resumed: info of the checkpoint. */
+static dt_status session_know_base(dt_train_session *session, const dt_checkpoint_info *resumed,
+                                   dt_error *err)
+{
+    const dt_weights_files *files = &session->plan->weights;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_weights_base_make(&session->base, files, err));
+    if (resumed != NULL)
+        DT_TRY(dt_weights_base_check(files, resumed->base, session->plan->resume_from, err));
+out:
+    return st;
+}
+
+/* Open the weights to start from. A resumed run loads its own checkpoint, but for the base of an adapter. */
 static dt_status session_open_weights(dt_train_session *session, dt_error *err)
 {
     const dt_plan *plan = session->plan;
 
-    if (plan->resume_from[0] != '\0')
+    if (plan->resume_from[0] != '\0' && !has_adapter(session))
         return DT_OK;
     if (plan->weights.kind == DT_WEIGHTS_NONE)
         return plan->recipe.model.from[0] == '\0'
@@ -229,7 +248,8 @@ static dt_status open_strategy(dt_train_session *session, dt_error *err)
     state->events = session->events;
     state->options = dt_config_strategy(session->recipe, session->replicas);
     state->options.graphs = state->options.graphs && session->model->peers == NULL;
-    state->options.loads = session->plan->resume_from[0] != '\0' || session->weights != NULL;
+    state->options.loads = session->plan->resume_from[0] != '\0' ||
+                           (session->weights != NULL && !has_adapter(session));
     return state->strategy->setup(state, (uint64_t)session->recipe->seed, err);
 }
 
@@ -291,6 +311,9 @@ dt_status dt_train_session_open(dt_train_session *out, const dt_plan *plan, int6
     if (checkpoint != NULL)
         DT_TRY(dt_checkpoint_fits(checkpoint, out->recipe, plan->new_model, err));
     DT_TRY(session_open_weights(out, err));
+    if (out->weights != NULL && has_adapter(out))
+        DT_TRY(session_know_base(
+            out, checkpoint != NULL ? dt_checkpoint_get_info(checkpoint) : NULL, err));
     DT_TRY(open_device(out, err));
     DT_TRY(dt_session_open_data(out, checkpoint != NULL ? dt_checkpoint_get_info(checkpoint) : NULL,
                                 err));
@@ -333,6 +356,7 @@ void dt_train_session_close(dt_train_session *session)
     dt_sampler_release(&session->data.sampler);
     dt_dataset_close(session->data.dataset);
     json_decref(session->data.fingerprint);
+    json_decref(session->base);
     dt_nvml_close(session->machine.nvml);
     dt_device_close(&session->device);
     free(session->after_step_state);

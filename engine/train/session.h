@@ -107,6 +107,7 @@ struct dt_train_session {
     dt_strategy_state state;
     /* weights to start from, only while the session opens; NULL: random or resumed */
     struct dt_weights *weights;
+    json_t *base;         /* dt_checkpoint_info.base */
     dt_micro_batch batch; /* the batch that is filled; owns the memory of its inputs */
     /* (replicas) batches of sentence pairs, within the memory of `batch`; otherwise NULL */
     dt_micro_batch *pair_batches;

@@ -5,6 +5,7 @@
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/config.h"
 #include "engine/data/data.h"
+#include "engine/data/fingerprint.h"
 #include "engine/weights/weights_int.h"
 
 /* --- the check */
@@ -48,6 +49,12 @@ static dt_status check_surplus(const dt_weights *weights, const json_t *used, dt
     return DT_OK;
 }
 
+/* Whether the files have the parameter: with an adapter, only its base is read. */
+static bool is_read(const dt_model *model, const dt_param *param)
+{
+    return model->config.lora.rank == 0 || param->in_base;
+}
+
 static dt_status check_huggingface(dt_weights *weights, const dt_model *model, dt_error *err)
 {
     json_t *used = json_object();
@@ -56,6 +63,8 @@ static dt_status check_huggingface(dt_weights *weights, const dt_model *model, d
     dt_status st = DT_OK;
 
     for (int i = 0; i < model->param_count; i++) {
+        if (!is_read(model, &model->params[i]))
+            continue;
         DT_TRY(dt_weights_find_tensor(&piece, &key, weights, &model->params[i], err));
         json_object_set_new(used, key, json_true());
     }
@@ -99,14 +108,18 @@ static dt_status check_param(const dt_weights *weights, const dt_param *param, d
 
 static dt_status check_checkpoint(const dt_weights *weights, const dt_model *model, dt_error *err)
 {
+    int count = 0;
     dt_status st = DT_OK;
 
-    for (int i = 0; i < model->param_count; i++)
+    for (int i = 0; i < model->param_count; i++) {
+        if (!is_read(model, &model->params[i]))
+            continue;
         DT_TRY(check_param(weights, &model->params[i], err));
-    if (weights->index.tensor_count != model->param_count)
+        count++;
+    }
+    if (weights->index.tensor_count != count)
         DT_THROW(err, DT_ERR_RECIPE, "'%s' has %lld parameters, and this model has %d",
-                 weights->files->description, (long long)weights->index.tensor_count,
-                 model->param_count);
+                 weights->files->description, (long long)weights->index.tensor_count, count);
 out:
     return st;
 }
@@ -205,6 +218,65 @@ out:
 
 /* --- loading */
 
+#define BASE_ELEMS ((int64_t)1 << 20) /* of a chunk, in fp32 on the host at once */
+
+static dt_status load_base(dt_weights *weights, dt_strategy_state *state,
+                           const dt_state_chunk *chunk, dt_error *err)
+{
+    const dt_model *model = state->model;
+    float *values = malloc((size_t)BASE_ELEMS * sizeof(*values));
+    dt_slice part = chunk->slice;
+    dt_status st = DT_OK;
+
+    if (values == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory to read '%s'", model->params[chunk->param].name);
+    for (int64_t at = 0; at < chunk->slice.elems; at += part.elems) {
+        int64_t left = chunk->slice.elems - at;
+
+        part.start_elems = chunk->slice.start_elems + at;
+        part.elems = left < BASE_ELEMS ? left : BASE_ELEMS;
+        DT_TRY(dt_weights_read(values, weights, model, chunk->param, &part, err));
+        DT_TRY(state->strategy->import_base(state, chunk, at, values, part.elems, err));
+    }
+out:
+    free(values);
+    return st;
+}
+
+/* --- the base of an adapter */
+
+dt_status dt_weights_base_make(json_t **out, const dt_weights_files *files, dt_error *err)
+{
+    json_t *list = NULL;
+    dt_status st = DT_OK;
+
+    *out = NULL;
+    DT_TRY(dt_fingerprint_files(&list, &files->files, err));
+    *out = json_pack("{s:O}", "files", list);
+    if (*out == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for the digests of '%s'", files->folder);
+out:
+    json_decref(list);
+    return st;
+}
+
+dt_status dt_weights_base_check(const dt_weights_files *files, const json_t *base,
+                                const char *owner, dt_error *err)
+{
+    json_t *now = NULL;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_weights_base_make(&now, files, err));
+    if (!json_equal(now, base))
+        DT_THROW(err, DT_ERR_RECIPE,
+                 "the weights in '%s' are not those that the adapter in '%s' was trained on: their "
+                 "digests differ (put the original files back)",
+                 files->folder, owner);
+out:
+    json_decref(now);
+    return st;
+}
+
 static dt_status load_chunks(dt_weights *weights, dt_strategy_state *state, dt_error *err)
 {
     const dt_state_chunk *chunks;
@@ -213,9 +285,13 @@ static dt_status load_chunks(dt_weights *weights, dt_strategy_state *state, dt_e
 
     DT_TRY(dt_weights_check(weights, state->model, err));
     DT_TRY(state->strategy->import_state(state, &chunks, &count, err));
-    for (int i = 0; i < count; i++)
-        DT_TRY(dt_weights_read(chunks[i].value, weights, state->model, chunks[i].param,
-                               &chunks[i].slice, err));
+    for (int i = 0; i < count; i++) {
+        if (!is_read(state->model, &state->model->params[chunks[i].param]))
+            continue;
+        DT_TRY(chunks[i].value != NULL ? dt_weights_read(chunks[i].value, weights, state->model,
+                                                         chunks[i].param, &chunks[i].slice, err)
+                                       : load_base(weights, state, &chunks[i], err));
+    }
 out:
     return st;
 }

@@ -1,4 +1,4 @@
-/* export: writes a checkpoint as a folder that Hugging Face transformers can load. */
+/* export: writes a checkpoint as a folder that Hugging Face transformers or PEFT can load. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -271,14 +271,26 @@ out:
     return st;
 }
 
-/* Write config.json, generation_config.json and the tokenizer's files. */
+static dt_status write_adapter_config(dt_weights_exporter *e, dt_error *err)
+{
+    json_t *config = dt_weights_adapter_config(e);
+    dt_status st;
+
+    if (config == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for '%s'", DT_PEFT_CONFIG);
+    st = weights_export_put_json(e, DT_PEFT_CONFIG, config, err);
+    json_decref(config);
+    return st;
+}
+
+/* Write the configs and the tokenizer's files. */
 static dt_status weights_export_files(dt_weights_exporter *e, dt_error *err)
 {
     dt_status st = DT_OK;
     ends ends_of_text;
 
     find_ends(&ends_of_text, e);
-    DT_TRY(write_configs(e, &ends_of_text, err));
+    DT_TRY(e->options->peft ? write_adapter_config(e, err) : write_configs(e, &ends_of_text, err));
     DT_TRY(write_words(e, &ends_of_text, err));
 out:
     json_decref(ends_of_text.ids);
@@ -287,6 +299,12 @@ out:
 
 /* export_tensors: writes the files of tensors: every parameter once, in the order of the model's
  * table, without its padding. */
+
+/* Whether a parameter is written: an adapter for PEFT, its base if it is merged, all of another model. */
+static bool is_written(const dt_weights_exporter *e, const dt_param *param)
+{
+    return e->options->peft ? !param->in_base : !e->options->merge || param->in_base;
+}
 
 /* A parameter as it will be written. */
 typedef struct tensor {
@@ -300,14 +318,10 @@ typedef struct tensor {
 
 static dt_status describe(tensor *out, dt_weights_exporter *e, const dt_param *param, dt_error *err)
 {
-    const char *theirs = dt_weights_name(&out->row, e->family, param->name, &e->arena);
-
-    if (theirs == NULL)
+    out->name = dt_weights_export_name(&out->row, e, param->name);
+    if (out->name == NULL)
         return DT_FAIL(err, DT_ERR_RECIPE, "a model of type '%s' has no '%s'",
                        e->family->model_type, param->name);
-    out->name = dt_weights_full_name(e->family, theirs, &e->arena);
-    if (out->name == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a name");
     out->shape = dt_checkpoint_shape_of(param);
     for (int i = 0; i < out->shape.ndim; i++)
         out->dim[i] = out->shape.dim[out->row->transposed ? out->shape.ndim - 1 - i : i];
@@ -322,8 +336,12 @@ static dt_status lay_out(tensor *tensors, dt_weights_exporter *e, dt_error *err)
     dt_status st = DT_OK;
 
     for (int i = 0; i < e->model->param_count; i++) {
+        tensors[i].file = -1;
+        if (!is_written(e, &e->model->params[i]))
+            continue;
         DT_TRY(describe(&tensors[i], e, &e->model->params[i], err));
-        if (in_file > 0 && in_file + tensors[i].bytes > e->options->file_bytes) {
+        if (in_file > 0 && !e->options->peft &&
+            in_file + tensors[i].bytes > e->options->file_bytes) {
             in_file = 0;
             file++;
         }
@@ -339,6 +357,8 @@ out:
 
 static const char *file_name(dt_weights_exporter *e, int64_t file)
 {
+    if (e->options->peft)
+        return DT_PEFT_MODEL;
     return e->result->files == 1
                ? DT_HUGGINGFACE_MODEL
                : dt_arena_printf(&e->arena, "model-%05lld-of-%05lld.safetensors",
@@ -397,7 +417,9 @@ static dt_status write_tensor(int fd, dt_weights_exporter *e, int param, const t
     float *out = values;
     dt_status st = DT_OK;
 
-    DT_TRY(dt_checkpoint_load_param(e->checkpoint, &e->model->params[param], values, err));
+    DT_TRY(e->base != NULL
+               ? dt_weights_read_merged(values, e, param, err)
+               : dt_checkpoint_load_param(e->checkpoint, &e->model->params[param], values, err));
     DT_TRY(check_range(e, target, values, err));
     if (target->row->transposed) {
         turn(turned, values, target->shape.dim[0], target->shape.dim[1]);
@@ -465,7 +487,8 @@ static dt_status write_index(dt_weights_exporter *e, const tensor *tensors, dt_e
     dt_status st;
 
     for (int i = 0; i < e->model->param_count; i++)
-        json_object_set_new(map, tensors[i].name, json_string(file_name(e, tensors[i].file)));
+        if (tensors[i].file >= 0)
+            json_object_set_new(map, tensors[i].name, json_string(file_name(e, tensors[i].file)));
     index = json_pack("{s:{s:I}, s:o}", "metadata", "total_size", (json_int_t)e->result->bytes,
                       "weight_map", map);
     st = weights_export_put_json(e, DT_HUGGINGFACE_INDEX, index, err);
@@ -529,6 +552,7 @@ static dt_status open_model(dt_weights_exporter *e, dt_error *err)
     e->vocab = e->recipe.model.vocab > 0 ? e->recipe.model.vocab : dt_tokenizer_vocab(e->tokenizer);
     DT_TRY(dt_config_train(&config, &e->recipe, e->vocab, err));
     DT_TRY(dt_model_describe(&e->model, &config, err));
+    DT_TRY(dt_weights_open_base(e, info, err));
     e->result->step = info->step;
     snprintf(e->result->model_type, sizeof(e->result->model_type), "%s", e->family->model_type);
 out:
@@ -647,6 +671,8 @@ dt_status dt_weights_export(dt_weights_export_result *out, const dt_weights_expo
     DT_TRY(begin(&e, err));
     DT_TRY(weights_export_files(&e, err));
     DT_TRY(weights_export_tensors(&e, err));
+    if (options->merge && options->check != NULL)
+        DT_TRY(options->check(options->self, e.folder.data, err));
     DT_TRY(finish(&e, err));
     e.begun = false;
 out:
@@ -654,6 +680,7 @@ out:
         (void)dt_file_remove_tree(e.folder.data, NULL);
     dt_model_description_free(e.model);
     dt_tokenizer_free(e.tokenizer);
+    dt_weights_close(e.base);
     dt_checkpoint_close(e.checkpoint);
     if (e.held >= 0)
         close(e.held);

@@ -228,6 +228,11 @@ static dt_status open_checkpoint(dt_weights *weights, dt_error *err)
 
     DT_TRY(dt_checkpoint_index_parse(&weights->index, weights->description, files->description,
                                      &weights->arena, err));
+    if (weights->index.info.base != NULL)
+        DT_THROW(err, DT_ERR_RECIPE,
+                 "'%s' is an adapter, not a whole model: export it with 'dtrun export RUN --to hf "
+                 "--merge FOLDER', and start from that folder",
+                 files->folder);
     for (int64_t i = 0; i < weights->index.file_count; i++) {
         const dt_checkpoint_file *file = &weights->index.files[i];
         int64_t place = find_file(files, file->name);

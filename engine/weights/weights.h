@@ -46,12 +46,21 @@ dt_status dt_weights_read(float *out, dt_weights *weights, const dt_model *model
 /* Collective: checks the files, and fills the strategy's values. */
 dt_status dt_weights_load(dt_weights *weights, dt_strategy_state *state, dt_error *err);
 
+/* base: identifies the files below an adapter: {"files": [...]}, in the form of engine/data/fingerprint.h. */
+
+/* New reference. */
+dt_status dt_weights_base_make(json_t **out, const dt_weights_files *files, dt_error *err);
+/* DT_ERR_RECIPE if the adapter of a checkpoint was trained on other files. base: dt_checkpoint_info.base; owner: the
+ * checkpoint, for the message. */
+dt_status dt_weights_base_check(const dt_weights_files *files, const json_t *base,
+                                const char *owner, dt_error *err);
+
 /* Check before a launch whether a run of this recipe can start from the files. vocab: of the data,
  * 0 unknown. */
 dt_status dt_weights_fit(const dt_weights_files *files, const dt_recipe *recipe, int64_t vocab,
                          dt_error *err);
 
-/* export: writes a checkpoint as a folder that Hugging Face transformers can load.
+/* export: writes a checkpoint as a folder that Hugging Face transformers can load, or an adapter as one for PEFT.
  *
  *   config.json, generation_config.json    from the recipe; merged over those that the run started from
  *   model.safetensors                      or model-00001-of-00002.safetensors ... and
@@ -59,8 +68,10 @@ dt_status dt_weights_fit(const dt_weights_files *files, const dt_recipe *recipe,
  *                                          the limit
  *   tokenizer.json, ...                    those that the run started from; generated if the tokens are
  *                                          characters or bytes
+ *   adapter_config.json, adapter_model.safetensors   for PEFT, instead of the first two
  *
- * Written under a temporary name, synced and renamed: the folder only appears complete.
+ * An adapter is merged into the weights of its base for transformers; a caller can compare the result before the folder
+ * gets its name. Written under a temporary name, synced and renamed: the folder only appears complete.
  * Errors  DT_ERR_USAGE: it already exists; DT_ERR_RECIPE: transformers has no equivalent of the model;
  *         DT_ERR_CORRUPT, DT_ERR_IO
  */
@@ -71,6 +82,10 @@ typedef struct dt_weights_export_options {
     const char *origin; /* a folder with the original config.json and tokenizer files; NULL: none */
     dt_dtype dtype;     /* type of the weights: F32, BF16 or F16 */
     int64_t file_bytes; /* maximum size of tensors per file; a tensor is never split */
+    bool peft, merge;   /* an adapter for PEFT; or merged with its base */
+    /* MAY, with merge: called with the complete folder before it gets its name; an error removes it */
+    dt_status (*check)(void *self, const char *folder, dt_error *err);
+    void *self;
 } dt_weights_export_options;
 
 /* What an export has written. */

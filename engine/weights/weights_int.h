@@ -69,12 +69,29 @@ typedef struct dt_weights_exporter {
     const dt_published *family;
     dt_tokenizer *tokenizer; /* tokenizer of the checkpoint, with its file */
     int64_t vocab;
-    dt_model *model;  /* the model, only described */
+    dt_model *model; /* the model, only described */
+    dt_weights_files base_files;
+    dt_weights *base; /* of an adapter that is merged; NULL: none */
     dt_strbuf final;  /* name of the folder */
     dt_strbuf folder; /* temporary name of the folder */
     dt_strbuf path;   /* path of the current file */
     bool begun;       /* `folder` was created */
 } dt_weights_exporter;
+
+/* adapter.c: adapters as PEFT has them */
+#define DT_PEFT_CONFIG "adapter_config.json"
+#define DT_PEFT_MODEL  "adapter_model.safetensors"
+
+/* The name of a parameter in an exported file, with its layout; NULL: the family has none. */
+const char *dt_weights_export_name(const dt_published_tensor **row, dt_weights_exporter *e,
+                                   const char *ours);
+/* adapter_config.json: new reference; NULL: no memory. */
+json_t *dt_weights_adapter_config(const dt_weights_exporter *e);
+/* Refuse what does not fit the options (DT_ERR_USAGE), and open the base of an adapter that is merged. */
+dt_status dt_weights_open_base(dt_weights_exporter *e, const dt_checkpoint_info *info,
+                               dt_error *err);
+/* Read a parameter of the base, and add the product of its A and B, if it has an adapter. */
+dt_status dt_weights_read_merged(float *values, dt_weights_exporter *e, int param, dt_error *err);
 
 #ifdef __cplusplus
 }

@@ -3,6 +3,7 @@
 #include "recipes/architecture/architecture.h"
 
 #include <fnmatch.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -137,7 +138,33 @@ bool dt_architecture_published(const dt_published **out, dt_architecture_kind *k
     return false;
 }
 
+uint32_t dt_lora_target_bits(const dt_architecture *kind, const char *name)
+{
+    uint32_t bits = 0;
+
+    for (int i = 0; kind->targets != NULL && kind->targets[i].name != NULL; i++)
+        if (strcmp(name, "all") == 0 || strcmp(name, kind->targets[i].name) == 0)
+            bits |= UINT32_C(1) << i;
+    return bits;
+}
+
 /* --- configs */
+
+/* Rank-stabilised: Kalajdzievski 2023, https://arxiv.org/abs/2312.03732. */
+static dt_lora_config lora_of(const dt_recipe *recipe)
+{
+    const dt_architecture *kind = dt_architecture_find(recipe->model.kind);
+    double rank = (double)recipe->lora.rank;
+    double alpha = recipe->lora.alpha > 0 ? recipe->lora.alpha : 2 * rank;
+    dt_lora_config out = {.rank = recipe->lora.rank, .dropout = recipe->lora.dropout};
+
+    for (int64_t i = 0; i < recipe->lora.targets.count; i++)
+        out.targets |= dt_lora_target_bits(kind, recipe->lora.targets.items[i]);
+    if (out.rank == 0 || out.targets == 0)
+        return (dt_lora_config){0};
+    out.scale = alpha / (recipe->lora.rslora ? sqrt(rank) : rank);
+    return out;
+}
 
 static dt_dtype compute_type(dt_precision_kind kind)
 {
@@ -159,6 +186,7 @@ void dt_model_config_make(dt_model_config *out, const dt_recipe *recipe, int64_t
     out->recompute = recipe->activation_checkpointing;
     out->dtype = compute_type(recipe->precision.kind);
     out->tensor.size = recipe->tensor.size;
+    out->lora = lora_of(recipe);
     dt_architecture_find(out->kind)->configure(out, recipe, vocab > 0 ? vocab : DT_VOCAB_UNKNOWN);
 }
 
@@ -208,6 +236,26 @@ static dt_status check_tensor(const dt_model_config *config, dt_error *err)
     return DT_OK;
 }
 
+/* A rank divides no mask (dt_ops.dropout_forward), and a part of the columns would need a part of one. */
+static dt_status check_lora(const dt_model_config *config, dt_error *err)
+{
+    const dt_architecture *kind = dt_architecture_find(config->kind);
+    dt_status st = DT_OK;
+
+    if (config->lora.rank == 0)
+        return DT_OK;
+    if (kind->targets == NULL)
+        DT_THROW(err, DT_ERR_UNSUPPORTED, "a model of kind '%s' cannot have an adapter ('lora')",
+                 kind->name);
+    DT_TRY(dt_model_check_size("lora.rank", config->lora.rank, DT_LORA_RANK_MAX, err));
+    DT_TRY(dt_model_check_dropout("lora.dropout", config->lora.dropout, err));
+    if (config->lora.dropout > 0 && dt_tensor_ranks(&config->tensor) > 1)
+        DT_THROW(err, DT_ERR_UNSUPPORTED,
+                 "'lora.dropout' and 'tensor' cannot be combined: set one of them only");
+out:
+    return st;
+}
+
 static dt_param_sink count_params(const dt_model_config *config);
 
 dt_status dt_model_config_check(const dt_model_config *config, dt_error *err)
@@ -216,6 +264,7 @@ dt_status dt_model_config_check(const dt_model_config *config, dt_error *err)
 
     DT_TRY(dt_architecture_find(config->kind)->check(config, err));
     DT_TRY(check_tensor(config, err));
+    DT_TRY(check_lora(config, err));
     DT_TRY(dt_model_check_size("batch", config->batch, 1 << 24, err));
     if (config->dtype != DT_F32 && config->dtype != DT_BF16 && config->dtype != DT_F16)
         DT_THROW(err, DT_ERR_UNSUPPORTED, "unsupported precision '%s'; expected fp32, bf16 or fp16",
@@ -284,7 +333,8 @@ void dt_param_add(dt_param_sink *sink, const dt_param_shape *shape, const char *
     va_list args;
 
     va_start(args, name_format);
-    param.trainable = !is_frozen(sink, name_format, args);
+    param.in_base = sink->adapted && !shape->of_adapter;
+    param.trainable = !param.in_base && !is_frozen(sink, name_format, args);
     va_end(args);
     if (shape->joined && param.trainable != sink->trainable) {
         sink->splits = true;
@@ -299,7 +349,12 @@ void dt_param_add(dt_param_sink *sink, const dt_param_shape *shape, const char *
     param.held = dt_param_hold(param.dim, shape->cut, shape->key_heads, &sink->tensor);
     sink->elems = dt_size_plus(sink->elems, param.elems);
     sink->held_elems = dt_size_plus(sink->held_elems, param.held.elems);
-    if (sink->each_matrix != NULL && dt_param_is_matrix(&param) && param.trainable)
+    if (param.trainable) {
+        sink->trained_elems = dt_size_plus(sink->trained_elems, param.elems);
+        sink->trained_held_elems = dt_size_plus(sink->trained_held_elems, param.held.elems);
+    }
+    if (sink->each_matrix != NULL && dt_param_is_matrix(&param) &&
+        (param.trainable || sink->each_frozen))
         sink->each_matrix(sink->self, &param);
     sink->unit_end = dt_size_plus(param.offset_elems, param.held.elems);
     *buffer_elems = dt_size_plus(sink->unit_end, 15) / 16 * 16;
@@ -318,6 +373,7 @@ static void add_unit(dt_param_sink *sink, const dt_model_config *config, int uni
     sink->unit = unit;
     sink->tensor = config->tensor;
     sink->frozen = config->frozen;
+    sink->adapted = config->lora.rank > 0;
     sink->unit_elems = 0;
     sink->frozen_elems = 0;
     sink->unit_end = 0;
@@ -330,6 +386,14 @@ int64_t dt_model_unit_elems(const dt_model_config *config, int unit)
 
     add_unit(&sink, config, unit);
     return sink.unit_elems;
+}
+
+int64_t dt_model_unit_frozen_elems(const dt_model_config *config, int unit)
+{
+    dt_param_sink sink = {0};
+
+    add_unit(&sink, config, unit);
+    return sink.frozen_elems;
 }
 
 static void add_units(dt_param_sink *sink, const dt_model_config *config)
@@ -357,6 +421,24 @@ int64_t dt_model_config_elems(const dt_model_config *config)
 int64_t dt_model_config_held_elems(const dt_model_config *config)
 {
     return count_params(config).held_elems;
+}
+
+int64_t dt_model_config_trained_elems(const dt_model_config *config)
+{
+    return count_params(config).trained_elems;
+}
+
+int64_t dt_model_config_trained_held_elems(const dt_model_config *config)
+{
+    return count_params(config).trained_held_elems;
+}
+
+void dt_model_each_product(const dt_model_config *config,
+                           void (*each)(void *self, const dt_param *matrix), void *self)
+{
+    dt_param_sink sink = {.each_matrix = each, .each_frozen = true, .self = self};
+
+    add_units(&sink, config);
 }
 
 void dt_model_each_matrix(const dt_model_config *config,
@@ -409,6 +491,12 @@ int64_t dt_model_batch_bytes(const dt_model_config *config)
         bytes = dt_size_plus(bytes, dt_size_times(dt_size_times(config->batch, inputs[i].width),
                                                   (int64_t)dt_dtype_bytes(inputs[i].dtype)));
     return bytes;
+}
+
+const char *dt_model_flops_formula(const dt_model_config *config)
+{
+    return config->lora.rank > 0 ? "4 N, attention and the adapter"
+                                 : dt_architecture_find(config->kind)->flops_formula;
 }
 
 double dt_model_flops_per_token(const dt_model_config *config)

@@ -81,7 +81,12 @@ dt_param_held dt_param_hold(const int64_t *dim, dt_param_cut cut, int64_t key_he
 /* Whether `ranks` can divide a size. shared: as for key heads, a size that divides the ranks will do as well. */
 bool dt_tensor_divides(int64_t size, int64_t ranks, bool shared);
 
-typedef enum dt_init_kind { DT_INIT_ZERO, DT_INIT_ONE, DT_INIT_NORMAL } dt_init_kind;
+typedef enum dt_init_kind {
+    DT_INIT_ZERO,
+    DT_INIT_ONE,
+    DT_INIT_NORMAL,
+    DT_INIT_UNIFORM /* from -init_std up to init_std */
+} dt_init_kind;
 
 typedef struct dt_param {
     const char *name; /* published name: "wte.weight", "h.0.attn.c_attn.weight" */
@@ -98,7 +103,9 @@ typedef struct dt_param {
     dt_init_kind init;
     double init_std;
     bool decay;     /* two or more dimensions: has weight decay */
-    bool trainable; /* false: frozen, see dt_model_config.frozen */
+    bool trainable; /* false: frozen, see dt_model_config.frozen and .lora */
+    /* of the model below an adapter: read from model.from, and in no checkpoint */
+    bool in_base;
 } dt_param;
 
 /* Returns whether it is a matrix of a hidden layer, which some optimizers update as a whole; embeddings and
@@ -169,6 +176,14 @@ typedef enum dt_decoder_input {
     DT_DECODER_WEIGHTS
 } dt_decoder_input;
 
+/* An adapter of low rank (Hu et al. 2021, https://arxiv.org/abs/2106.09685): y = x W^T + scale dropout(x) A^T B^T for
+ * each targeted W (O,I), with A (rank,I) and B (O,rank). Only A and B are trained. */
+typedef struct dt_lora_config {
+    int64_t rank; /* 0: none */
+    double scale, dropout;
+    uint32_t targets; /* bit i: dt_architecture.targets[i] */
+} dt_lora_config;
+
 #define DT_MODEL_MEMBER(KIND, name) dt_##name##_config name;
 /* A model, and the shape of its passes. */
 typedef struct dt_model_config {
@@ -180,11 +195,12 @@ typedef struct dt_model_config {
     /* MAY: names of parameters that are not trained, as patterns of fnmatch(3) separated by blanks; borrowed. They have
      * no gradients and no optimizer state, and are held in `dtype` alone. NULL: all are trained */
     const char *frozen;
-    bool inference;    /* no backward */
-    bool incremental;  /* inference: allocates the KV cache of dt_model_extend */
-    int64_t sequences; /* incremental: sequences that grow at once; 0: one */
-    int64_t kept;      /* incremental: largest number of cached tokens of each; 0: the context */
-    int64_t versions;  /* incremental translations: hypotheses of each sequence; 0: one */
+    dt_lora_config lora; /* with a rank, only the adapter's parameters are trained */
+    bool inference;      /* no backward */
+    bool incremental;    /* inference: allocates the KV cache of dt_model_extend */
+    int64_t sequences;   /* incremental: sequences that grow at once; 0: one */
+    int64_t kept;        /* incremental: largest number of cached tokens of each; 0: the context */
+    int64_t versions;    /* incremental translations: hypotheses of each sequence; 0: one */
     dt_decoder_config decoder;
     union { /* by kind */
         DT_MODELS(DT_MODEL_MEMBER)
@@ -201,6 +217,15 @@ typedef struct dt_divided_size {
     bool shared;  /* a size that divides the ranks will do as well (dt_tensor_divides) */
     int64_t step; /* sizes are multiples of it: 1, or the multiple that a vocabulary is padded to */
 } dt_divided_size;
+
+/* A matrix of every block that an adapter can be added to. */
+typedef struct dt_lora_target {
+    const char *name;   /* in the recipe's lora.targets: "q" */
+    const char *module; /* in PEFT's target_modules: "q_proj" */
+    const char *weight; /* the parameter's name in a block: "self_attn.q_proj.weight" */
+} dt_lora_target;
+
+struct dt_param_rows; /* decoder.h */
 
 /* A kind of model. */
 typedef struct dt_architecture {
@@ -233,12 +258,18 @@ typedef struct dt_architecture {
     dt_unit_sums (*sums)(const dt_model_config *config, int unit);
     /* MAY: families with published weights; ends with a NULL model_type */
     const struct dt_published *published;
+    /* MAY: what adapters can be added to; ends with a NULL name */
+    const dt_lora_target *targets;
+    /* MUST with targets: the parameters */
+    const struct dt_param_rows *rows;
 } dt_architecture;
 
 const dt_architecture *dt_architecture_find(dt_architecture_kind kind);
 /* Returns the family `index` of all kinds in order, and its kind; false after the last. */
 bool dt_architecture_published(const struct dt_published **out, dt_architecture_kind *kind,
                                size_t index);
+/* Returns the bits of dt_lora_config.targets for one name, or for "all"; 0: the kind has no such target. */
+uint32_t dt_lora_target_bits(const dt_architecture *kind, const char *name);
 /* Finds a kind by its name in recipes; NULL: unknown kind. */
 const dt_architecture *dt_architecture_named(const char *name);
 /* Returns whether other kinds read this field of a recipe, but this kind does not. */
@@ -257,18 +288,27 @@ dt_status dt_model_config_check(const dt_model_config *config, dt_error *err);
 /* Returns the first size that the config's tensor ranks cannot divide; NULL: none. */
 const dt_divided_size *dt_model_undivided(const dt_model_config *config);
 
-/* Returns the elements of a unit's flat buffer: of its trained parameters. */
+/* Returns the elements of a unit's flat buffer: of its trained parameters; and of the others. */
 int64_t dt_model_unit_elems(const dt_model_config *config, int unit);
+int64_t dt_model_unit_frozen_elems(const dt_model_config *config, int unit);
 /* Returns the elements of all parameters, with padding and without gaps. */
 int64_t dt_model_config_elems(const dt_model_config *config);
 /* The same of what the config's tensor rank holds. */
 int64_t dt_model_config_held_elems(const dt_model_config *config);
+/* The same of the trained parameters alone: of all ranks, and of the config's. */
+int64_t dt_model_config_trained_elems(const dt_model_config *config);
+int64_t dt_model_config_trained_held_elems(const dt_model_config *config);
 /* Calls `each` for every trained matrix of a hidden layer (dt_param_is_matrix), without its name. */
 void dt_model_each_matrix(const dt_model_config *config,
                           void (*each)(void *self, const dt_param *matrix), void *self);
+/* Calls `each` for every matrix of a hidden layer, trained or not. */
+void dt_model_each_product(const dt_model_config *config,
+                           void (*each)(void *self, const dt_param *matrix), void *self);
 /* Returns the bytes of a batch of config.batch samples. */
 int64_t dt_model_batch_bytes(const dt_model_config *config);
 
+/* Returns the formula of dt_model_flops_per_token, for people. */
+const char *dt_model_flops_formula(const dt_model_config *config);
 /* Returns the FLOPs of both passes without recomputation: the share of the peak counts the model's work, not
  * the program's. */
 double dt_model_flops_per_token(const dt_model_config *config);
@@ -283,12 +323,15 @@ typedef struct dt_param_sink {
     dt_param *params; /* room for the next parameters; NULL: only count */
     dt_arena *arena;  /* of the names */
     int unit, count;
-    int64_t elems;      /* elements of the parameters so far */
-    int64_t held_elems; /* and of what a rank holds of them */
+    int64_t elems;                             /* elements of the parameters so far */
+    int64_t held_elems;                        /* and of what a rank holds of them */
+    int64_t trained_elems, trained_held_elems; /* the same of those that are trained */
+    bool each_frozen;                          /* each_matrix: also of those that are not trained */
     dt_tensor_place tensor;
     void (*each_matrix)(void *self, const dt_param *matrix); /* MAY be NULL */
     void *self;
     const char *frozen;   /* dt_model_config.frozen */
+    bool adapted;         /* the model has an adapter: only its parameters are trained */
     int64_t unit_elems;   /* size of the unit's flat buffer so far */
     int64_t frozen_elems; /* size of that of its frozen parameters */
     /* of the last parameter: its end in its buffer, and whether it is trained */
@@ -307,6 +350,7 @@ typedef struct dt_param_shape {
     double init_std;
     dt_param_cut cut;
     int64_t key_heads; /* DT_CUT_KEYS: heads in dim[0] */
+    bool of_adapter;
 } dt_param_shape;
 
 void dt_param_add(dt_param_sink *sink, const dt_param_shape *shape, const char *name_format, ...)

@@ -1,6 +1,7 @@
 #include "recipes/architecture/decoder.h"
 
 #include <math.h>
+#include <string.h>
 
 /* --- config and batches */
 
@@ -143,6 +144,9 @@ static void add(dt_param_sink *sink, const dt_model_config *config, int unit,
         dt_param_add(sink, &shape, "%s%d.%s", rows->block_prefix, unit - 1, row->name);
 }
 
+static void add_adapters(dt_param_sink *sink, const dt_model_config *config, int unit,
+                         const dt_param_rows *rows);
+
 void dt_decoder_params(dt_param_sink *sink, const dt_model_config *config, int unit,
                        const dt_param_rows *rows)
 {
@@ -152,6 +156,159 @@ void dt_decoder_params(dt_param_sink *sink, const dt_model_config *config, int u
     for (int i = 0; i < count; i++)
         if (!rows->lacks(config, unit, i))
             add(sink, config, unit, rows, &all[i]);
+    if (unit > 0 && config->lora.rank > 0)
+        add_adapters(sink, config, unit, rows);
+}
+
+/* --- adapters */
+
+static bool is_target(const dt_model_config *config, const dt_param_row *row)
+{
+    const dt_lora_target *targets = dt_architecture_find(config->kind)->targets;
+
+    for (int i = 0; targets != NULL && targets[i].name != NULL; i++)
+        if (strcmp(targets[i].weight, row->name) == 0)
+            return (config->lora.targets >> i & 1) != 0;
+    return false;
+}
+
+static dt_param_held held_of(const dt_model_config *config, const dt_param_rows *rows,
+                             const dt_param_row *row)
+{
+    int64_t dim[DT_PARAM_DIMS] = {size_of(config, rows, row->rows),
+                                  size_of(config, rows, row->cols), 1, 1};
+
+    return dt_param_hold(dim, row->cut, row->cut == DT_CUT_KEYS ? rows->key_heads(config) : 0,
+                         &config->tensor);
+}
+
+bool dt_lora_join_of(dt_lora_join *out, const dt_model_config *config, int row, int last)
+{
+    const dt_param_rows *rows = dt_architecture_find(config->kind)->rows;
+
+    *out = (dt_lora_join){.first = row, .last = last};
+    if (config->lora.rank == 0)
+        return false;
+    for (; row <= last; row++) {
+        dt_param_held held = held_of(config, rows, &rows->block[row]);
+
+        if (is_target(config, &rows->block[row])) {
+            DT_ASSERT(out->count < DT_LORA_JOINED_MOST);
+            out->row[out->count] = row;
+            out->start[out->count] = out->all_out;
+            out->out[out->count++] = held.dim[0];
+        }
+        out->all_out += held.dim[0];
+        out->in = held.dim[1];
+    }
+    return out->count > 0;
+}
+
+bool dt_lora_join_next(dt_lora_join *out, const dt_model_config *config, int *next)
+{
+    const dt_param_rows *rows = dt_architecture_find(config->kind)->rows;
+
+    while (config->lora.rank > 0 && *next < rows->block_count) {
+        int first = *next, last = first;
+
+        if (rows->block[first].cols == DT_SIZE_NONE) {
+            ++*next;
+            continue;
+        }
+        while (last + 1 < rows->block_count && rows->block[last + 1].joined)
+            last++;
+        *next = last + 1;
+        if (dt_lora_join_of(out, config, first, last))
+            return true;
+    }
+    return false;
+}
+
+/* Adds A (or B) of a row. */
+static void add_adapter(dt_param_sink *sink, const dt_model_config *config, int unit,
+                        const dt_param_rows *rows, const dt_param_row *row, bool is_a, bool joined)
+{
+    int64_t out = size_of(config, rows, row->rows), in = size_of(config, rows, row->cols);
+    bool by_columns = row->cut == DT_CUT_COLUMNS;
+    dt_param_shape shape = {
+        .ndim = 2,
+        .dim = {is_a ? config->lora.rank : out, is_a ? in : config->lora.rank},
+        .joined = joined,
+        /* as PEFT: Kaiming's uniform numbers with a = sqrt(5) for A */
+        .init = is_a ? DT_INIT_UNIFORM : DT_INIT_ZERO,
+        .init_std = is_a ? 1 / sqrt((double)in) : 0,
+        .cut = is_a == by_columns ? row->cut : DT_CUT_SUMMED,
+        .key_heads = row->cut == DT_CUT_KEYS ? rows->key_heads(config) : 0,
+        .of_adapter = true,
+    };
+
+    dt_param_add(sink, &shape, "%s%d.%.*s.lora_%c.weight", rows->block_prefix, unit - 1,
+                 (int)(strlen(row->name) - strlen(".weight")), row->name, is_a ? 'A' : 'B');
+}
+
+static void add_adapters(dt_param_sink *sink, const dt_model_config *config, int unit,
+                         const dt_param_rows *rows)
+{
+    dt_lora_join join;
+
+    for (int next = 0; dt_lora_join_next(&join, config, &next);)
+        for (int i = 0; i < 2 * join.count; i++)
+            add_adapter(sink, config, unit, rows, &rows->block[join.row[i % join.count]],
+                        i<join.count, i % join.count> 0);
+}
+
+static int64_t larger(int64_t a, int64_t b);
+
+dt_lora_sizes dt_lora_sizes_of(const dt_model_config *config)
+{
+    dt_lora_sizes sizes = {0};
+    dt_lora_join join;
+
+    for (int next = 0; dt_lora_join_next(&join, config, &next);) {
+        int64_t ranks = join.count * config->lora.rank;
+
+        sizes.ranks = larger(sizes.ranks, ranks);
+        sizes.out = larger(sizes.out, join.all_out);
+        sizes.in = larger(sizes.in, join.in);
+        sizes.product = larger(sizes.product, dt_size_times(join.all_out, ranks));
+        sizes.table = dt_size_plus(
+            sizes.table, join.last > join.first ? dt_size_times(join.all_out, join.count) : 0);
+    }
+    sizes.table = dt_size_plus(sizes.table, sizes.out);
+    return sizes;
+}
+
+int64_t dt_lora_term_rows(const dt_model_config *config, int64_t rows)
+{
+    dt_lora_sizes sizes = dt_lora_sizes_of(config);
+    int64_t row_bytes = dt_size_times(4, larger(sizes.out, sizes.in));
+    int64_t most = larger(1, row_bytes > 0 ? DT_LORA_TERM_BYTES / row_bytes : 1);
+
+    return rows < most ? rows : most;
+}
+
+/* What dt_decoder_activation_bytes adds for adapters (engine/model/adapter.h). */
+static int64_t adapter_bytes(const dt_model_config *config, int64_t rows, bool backward)
+{
+    dt_lora_sizes sizes = dt_lora_sizes_of(config);
+    int64_t type_bytes = (int64_t)dt_dtype_bytes(config->dtype);
+    int64_t wider = larger(sizes.out, sizes.in);
+    int64_t term_bytes = dt_tensor_ranks(&config->tensor) > 1 ? 4 : type_bytes;
+    int64_t bytes = 0;
+
+    if (config->lora.rank == 0)
+        return 0;
+    bytes = dt_size_plus(dt_size_times(4, sizes.table), dt_size_times(type_bytes, sizes.product));
+    bytes = dt_size_plus(bytes, dt_size_times(dt_size_times(type_bytes, sizes.ranks), rows));
+    bytes = dt_size_plus(
+        bytes, dt_size_times(dt_size_times(term_bytes, wider), dt_lora_term_rows(config, rows)));
+    if (!backward)
+        return bytes;
+    bytes = dt_size_plus(bytes, dt_size_times(4, sizes.product));
+    bytes = dt_size_plus(bytes, dt_size_times(dt_size_times(type_bytes, sizes.ranks), rows));
+    if (config->lora.dropout > 0)
+        bytes = dt_size_plus(bytes, dt_size_times(dt_size_times(type_bytes, sizes.in), rows));
+    return bytes;
 }
 
 /* --- activations */
@@ -185,8 +342,9 @@ static int64_t pass_bytes(const dt_model_config *config, bool backward, dt_row_c
     if (logits > DT_LOGITS_BYTES)
         logits = larger(row, DT_LOGITS_BYTES / row * row);
     cost.stats += sum_stats(config);
-    return dt_size_plus(dt_size_times(rows, cost.widths * type_bytes + 4 * cost.stats),
-                        larger(logits, scratch));
+    return dt_size_plus(
+        dt_size_times(rows, cost.widths * type_bytes + 4 * cost.stats),
+        dt_size_plus(larger(logits, scratch), adapter_bytes(config, rows, backward)));
 }
 
 int64_t dt_decoder_activation_bytes(const dt_model_config *config,
@@ -205,4 +363,26 @@ dt_unit_flops dt_decoder_flops(const dt_model_config *config, double forward, do
     bool full = config->recompute == DT_RECOMPUTE_FULL;
 
     return (dt_unit_flops){.forward = forward, .backward = 2 * forward, .again = full ? again : 0};
+}
+
+/* Backward computes dropout(x) A^T again, and three more products with A and two with B. */
+dt_unit_flops dt_decoder_lora_flops(const dt_model_config *config, int unit, dt_unit_flops whole,
+                                    double attention)
+{
+    dt_model_config all = *config;
+    dt_lora_join join;
+
+    if (config->lora.rank == 0)
+        return whole;
+    all.tensor = (dt_tensor_place){0};
+    whole.backward = whole.forward + attention;
+    for (int next = 0; unit > 0 && dt_lora_join_next(&join, &all, &next);) {
+        double rank = (double)(join.count * config->lora.rank);
+        double a = 2 * rank * (double)join.in, b = 2 * rank * (double)join.all_out;
+
+        whole.forward += a + b;
+        whole.backward += 3 * a + 2 * b;
+        whole.again += whole.again > 0 ? a + b : 0;
+    }
+    return whole;
 }

@@ -74,6 +74,42 @@ typedef struct dt_param_rows {
 void dt_decoder_params(dt_param_sink *sink, const dt_model_config *config, int unit,
                        const dt_param_rows *rows);
 
+/* --- adapters (dt_lora_config)
+ *
+ * The parameters of a block's adapters come after its own: for each joined weight the A of its targets, joined, then
+ * their B, joined. A of a weight that ranks divide by rows is held by each rank, and B by columns: their gradients are
+ * terms of a sum. */
+
+#define DT_LORA_JOINED_MOST 3 /* q, k and v */
+
+/* Rows of a block's table that are joined to one weight, some or all of which have adapters. */
+typedef struct dt_lora_join {
+    int first, last; /* rows of the table */
+    /* the rows with adapters; of them and of all rows: what a rank holds of O */
+    int count, row[DT_LORA_JOINED_MOST];
+    int64_t out[DT_LORA_JOINED_MOST];
+    int64_t start[DT_LORA_JOINED_MOST]; /* the first of its `out` in the joined weight */
+    int64_t all_out, in;                /* what a rank holds of the joined weight */
+} dt_lora_join;
+
+/* Finds the first join of rows `row` .. last; false: none. row .. last itself, if only these are used as one. */
+bool dt_lora_join_of(dt_lora_join *out, const dt_model_config *config, int row, int last);
+/* The same from row *next on, in the whole block; sets *next to the row after it. */
+bool dt_lora_join_next(dt_lora_join *out, const dt_model_config *config, int *next);
+
+/* Maxima over all joins. */
+typedef struct dt_lora_sizes {
+    int64_t ranks;   /* count * rank */
+    int64_t out, in; /* all_out, in */
+    int64_t product; /* all_out * count * rank */
+    int64_t table;   /* sum of all_out * count, and the largest all_out */
+} dt_lora_sizes;
+dt_lora_sizes dt_lora_sizes_of(const dt_model_config *config);
+
+/* Rows of a pass whose terms an adapter computes at once. */
+#define DT_LORA_TERM_BYTES ((int64_t)32 << 20)
+int64_t dt_lora_term_rows(const dt_model_config *config, int64_t rows);
+
 /* --- activations */
 
 /* For each row, which is a token of the pass: numbers of the compute type, and fp32 statistics, of a tensor rank. What
@@ -93,6 +129,10 @@ int64_t dt_decoder_activation_bytes(const dt_model_config *config,
 /* FLOPs of a token in both passes; backward is twice forward. again: part of `forward` that recompute full
  * repeats. */
 dt_unit_flops dt_decoder_flops(const dt_model_config *config, double forward, double again);
+/* The same of a block or the head of a model with an adapter, which computes no gradients of weights. attention: part of
+ * `forward` that is no product with a weight. */
+dt_unit_flops dt_decoder_lora_flops(const dt_model_config *config, int unit, dt_unit_flops whole,
+                                    double attention);
 
 #ifdef __cplusplus
 }

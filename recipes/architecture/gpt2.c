@@ -107,19 +107,19 @@ bool dt_gpt2_lacks(const dt_model_config *config, int unit, int param)
             (param == DT_GPT2_HEAD && !config->decoder.own_lm_head));
 }
 
+static const dt_param_rows rows = {
+    .root = root_shapes,
+    .root_count = DT_GPT2_ROOT_PARAMS,
+    .block = block_shapes,
+    .block_count = DT_GPT2_BLOCK_PARAMS,
+    .block_prefix = "h.",
+    .init_std = 0.02,
+    .size = size_elems,
+    .lacks = dt_gpt2_lacks,
+};
+
 static void params(dt_param_sink *sink, const dt_model_config *config, int unit)
 {
-    static const dt_param_rows rows = {
-        .root = root_shapes,
-        .root_count = DT_GPT2_ROOT_PARAMS,
-        .block = block_shapes,
-        .block_count = DT_GPT2_BLOCK_PARAMS,
-        .block_prefix = "h.",
-        .init_std = 0.02,
-        .size = size_elems,
-        .lacks = dt_gpt2_lacks,
-    };
-
     dt_decoder_params(sink, config, unit, &rows);
 }
 
@@ -136,9 +136,12 @@ static dt_unit_flops flops(const dt_model_config *config, int unit)
     double F = (double)whole_ffn(config);
 
     if (unit == 0)
-        return dt_decoder_flops(config, 2 * (double)config->decoder.vocab * C, 0);
-    return dt_decoder_flops(config, 8 * C * C + 4 * C * F + 4 * T * C,
-                            8 * C * C + 2 * C * F + 4 * T * C);
+        return dt_decoder_lora_flops(
+            config, unit, dt_decoder_flops(config, 2 * (double)config->decoder.vocab * C, 0), 0);
+    return dt_decoder_lora_flops(config, unit,
+                                 dt_decoder_flops(config, 8 * C * C + 4 * C * F + 4 * T * C,
+                                                  8 * C * C + 2 * C * F + 4 * T * C),
+                                 4 * T * C);
 }
 
 /* --- activations */
@@ -177,6 +180,11 @@ static int64_t activation_bytes(const dt_model_config *config)
 }
 
 static const char *const reads[] = {
+    "lora.rank",
+    "lora.alpha",
+    "lora.targets",
+    "lora.dropout",
+    "lora.rslora",
     "model.preset",
     "model.heads",
     "model.vocab",
@@ -199,6 +207,14 @@ static const char *const reads[] = {
     "model.end_ids",
     "model.scale_embedding",
     NULL,
+};
+
+static const dt_lora_target targets[] = {
+    {"qkv", "c_attn", "attn.c_attn.weight"},
+    {"o", "attn.c_proj", "attn.c_proj.weight"},
+    {"up", "c_fc", "mlp.c_fc.weight"},
+    {"down", "mlp.c_proj", "mlp.c_proj.weight"},
+    {0},
 };
 
 static const dt_divided_size divided[] = {
@@ -224,4 +240,6 @@ const dt_architecture dt_architecture_gpt2 = {
     .divided = divided,
     .sums = dt_decoder_sums,
     .published = dt_published_gpt2,
+    .targets = targets,
+    .rows = &rows,
 };

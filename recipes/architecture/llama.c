@@ -186,20 +186,20 @@ bool dt_llama_lacks(const dt_model_config *config, int unit, int param)
            (!own->qk_norm && (param == DT_LLAMA_Q_NORM || param == DT_LLAMA_K_NORM));
 }
 
+static const dt_param_rows rows = {
+    .root = root_shapes,
+    .root_count = DT_LLAMA_ROOT_PARAMS,
+    .block = block_shapes,
+    .block_count = DT_LLAMA_BLOCK_PARAMS,
+    .block_prefix = "model.layers.",
+    .init_std = 0.02,
+    .size = size_elems,
+    .key_heads = key_heads,
+    .lacks = dt_llama_lacks,
+};
+
 static void params(dt_param_sink *sink, const dt_model_config *config, int unit)
 {
-    static const dt_param_rows rows = {
-        .root = root_shapes,
-        .root_count = DT_LLAMA_ROOT_PARAMS,
-        .block = block_shapes,
-        .block_count = DT_LLAMA_BLOCK_PARAMS,
-        .block_prefix = "model.layers.",
-        .init_std = 0.02,
-        .size = size_elems,
-        .key_heads = key_heads,
-        .lacks = dt_llama_lacks,
-    };
-
     dt_decoder_params(sink, config, unit, &rows);
 }
 
@@ -217,8 +217,10 @@ static dt_unit_flops flops(const dt_model_config *config, int unit)
     double block = 2 * (C * Q + HD * C + 3 * C * F) + 4 * T * HD;
 
     if (unit == 0)
-        return dt_decoder_flops(config, 2 * (double)config->decoder.vocab * C, 0);
-    return dt_decoder_flops(config, block, block - 2 * C * F);
+        return dt_decoder_lora_flops(
+            config, unit, dt_decoder_flops(config, 2 * (double)config->decoder.vocab * C, 0), 0);
+    return dt_decoder_lora_flops(config, unit, dt_decoder_flops(config, block, block - 2 * C * F),
+                                 4 * T * HD);
 }
 
 /* --- activations */
@@ -262,6 +264,11 @@ static int64_t activation_bytes(const dt_model_config *config)
 }
 
 static const char *const reads[] = {
+    "lora.rank",
+    "lora.alpha",
+    "lora.targets",
+    "lora.dropout",
+    "lora.rslora",
     "model.preset",
     "model.heads",
     "model.vocab",
@@ -300,6 +307,13 @@ static int64_t ffn_of(const dt_model_config *config)
     return config->llama.ffn;
 }
 
+static const dt_lora_target targets[] = {
+    {"q", "q_proj", "self_attn.q_proj.weight"},    {"k", "k_proj", "self_attn.k_proj.weight"},
+    {"v", "v_proj", "self_attn.v_proj.weight"},    {"o", "o_proj", "self_attn.o_proj.weight"},
+    {"gate", "gate_proj", "mlp.gate_proj.weight"}, {"up", "up_proj", "mlp.up_proj.weight"},
+    {"down", "down_proj", "mlp.down_proj.weight"}, {0},
+};
+
 static const dt_divided_size divided[] = {
     {"model.heads", dt_decoder_whole_heads, false, 1},
     {"model.kv_heads", key_heads, true, 1},
@@ -323,4 +337,6 @@ const dt_architecture dt_architecture_llama = {
     .divided = divided,
     .sums = dt_decoder_sums,
     .published = dt_published_llama,
+    .targets = targets,
+    .rows = &rows,
 };

@@ -82,7 +82,7 @@ static int64_t product_bytes(const dt_recipe *recipe, const dt_model_config *con
     products of = {.rows = dt_size_times(config->batch, larger(1, config->tokens))};
     int64_t packed;
 
-    dt_model_each_matrix(config, add_hidden, &of);
+    dt_model_each_product(config, add_hidden, &of);
     add_head(&of, config);
     packed = dt_size_times(threads_of(recipe, ranks),
                            smaller(PACKED_BYTES, dt_size_times(4, of.operand_elems)));
@@ -157,11 +157,13 @@ dt_memory_shares dt_memory_shares_of(const dt_recipe *recipe, const dt_memory_ra
 {
     bool copy = recipe->precision.kind != DT_PRECISION_FP32;
     int64_t ways = shard_ranks(recipe, ranks);
-    dt_memory_shares out = {1, 1, 1};
+    dt_memory_shares out = {1, 1, 1, 1};
 
     if (recipe->strategy.kind != DT_STRATEGY_FSDP)
         return out;
     out.states = ways;
+    if (dt_memory_is_full_shard(recipe))
+        out.frozen = ways;
     if (copy || dt_memory_is_full_shard(recipe))
         out.masters = ways;
     if (!holds_gradients(recipe))
@@ -217,13 +219,15 @@ static int64_t largest_unit(const dt_model_config *config)
     return most;
 }
 
-/* Returns the elements of the root and the two largest blocks, or of all blocks if they are kept. */
-static int64_t root_and_blocks(const dt_model_config *config, bool all)
+/* Returns the elements of the root and the two largest blocks, or of all blocks if they are kept; elems_of: those of a
+ * unit. */
+static int64_t root_and_blocks(const dt_model_config *config, bool all,
+                               int64_t (*elems_of)(const dt_model_config *config, int unit))
 {
-    int64_t root = dt_model_unit_elems(config, 0), sum = 0, largest = 0, second = 0;
+    int64_t root = elems_of(config, 0), sum = 0, largest = 0, second = 0;
 
     for (int unit = 1; unit < unit_count(config); unit++) {
-        int64_t elems = dt_model_unit_elems(config, unit);
+        int64_t elems = elems_of(config, unit);
 
         sum = dt_size_plus(sum, elems);
         if (elems > largest) {
@@ -240,7 +244,10 @@ static int64_t root_and_blocks(const dt_model_config *config, bool all)
  * blocks if they are kept until the backward pass. */
 static int64_t gathered_bytes(const dt_recipe *recipe, const dt_model_config *config)
 {
-    return dt_size_times(root_and_blocks(config, !recipe->strategy.reshard_after_forward),
+    bool all = !recipe->strategy.reshard_after_forward;
+
+    return dt_size_times(dt_size_plus(root_and_blocks(config, all, dt_model_unit_elems),
+                                      root_and_blocks(config, all, dt_model_unit_frozen_elems)),
                          (int64_t)dt_dtype_bytes(config->dtype));
 }
 
@@ -260,9 +267,10 @@ static int64_t sending_bytes(const dt_recipe *recipe, const dt_model_config *con
     if (fsdp && !holds_gradients(recipe))
         each += 4;
     if (rounded && has_replicas(recipe, ranks))
-        parts =
-            dt_size_times(2, share(dt_model_config_held_elems(config), shard_ranks(recipe, ranks)));
-    return dt_size_plus(parts, dt_size_times(root_and_blocks(config, !fsdp), each));
+        parts = dt_size_times(
+            2, share(dt_model_config_trained_held_elems(config), shard_ranks(recipe, ranks)));
+    return dt_size_plus(parts,
+                        dt_size_times(root_and_blocks(config, !fsdp, dt_model_unit_elems), each));
 }
 
 /* NCCL's memory on a GPU does not depend on the size of messages: in a ring each channel has 10 MiB that its
@@ -319,8 +327,8 @@ static int64_t translator_bytes(const dt_recipe *recipe, const dt_model_config *
 {
     const dt_architecture *kind = dt_architecture_find(config->kind);
     dt_model_config one = *config;
-    int64_t weights =
-        dt_size_times(root_and_blocks(config, true), (int64_t)dt_dtype_bytes(config->dtype));
+    int64_t weights = dt_size_times(root_and_blocks(config, true, dt_model_unit_elems),
+                                    (int64_t)dt_dtype_bytes(config->dtype));
     int64_t logits;
 
     if (!recipe->evaluate.bleu || !kind->reads_pairs)
@@ -361,20 +369,27 @@ void dt_memory_estimate(dt_memory *out, const dt_recipe *recipe, int64_t vocab,
                         const dt_memory_ranks *ranks)
 {
     dt_memory_shares part = dt_memory_shares_of(recipe, ranks);
-    int64_t count, copy, type_bytes, others = ranks->replicas - 1; /* count: of a tensor rank */
+    int64_t count, frozen, copy, type_bytes,
+        others = ranks->replicas - 1; /* counts: of a tensor rank */
     dt_model_config config;
 
     dt_model_config_make(&config, recipe, vocab);
-    count = dt_model_config_held_elems(&config);
+    count = dt_model_config_trained_held_elems(&config);
+    frozen = dt_model_config_held_elems(&config) - count;
     type_bytes = (int64_t)dt_dtype_bytes(config.dtype);
     copy = config.dtype == DT_F32 || dt_memory_is_full_shard(recipe) ? 0 : type_bytes;
     out->ranks = *ranks;
     out->parameter_count = dt_model_config_elems(&config);
+    out->trained_count = dt_model_config_trained_elems(&config);
     out->held_count = count;
+    out->frozen_count = frozen;
     /* fp32, and a copy in the compute type; other replicas have only the copy */
     out->parameters_bytes = dt_size_plus(
         dt_size_plus(dt_size_times(share(count, part.masters), 4), dt_size_times(count, copy)),
         dt_size_times(others, dt_size_times(count, type_bytes)));
+    out->parameters_bytes = dt_size_plus(
+        out->parameters_bytes,
+        dt_size_times(ranks->replicas, dt_size_times(share(frozen, part.frozen), type_bytes)));
     out->gradients_bytes =
         dt_size_times(ranks->replicas, dt_size_times(share(count, part.gradients), 4)); /* fp32 */
     out->optimizer_bytes = optimizer_bytes(recipe, count, part.states);

@@ -29,7 +29,10 @@ typedef struct dt_memory_ranks {
 typedef struct dt_memory {
     dt_memory_ranks ranks;
     int64_t parameter_count; /* elements, tied embedding once, vocabulary padded */
-    int64_t held_count;      /* those of a tensor rank, before fsdp divides them */
+    int64_t
+        trained_count;  /* those that are trained; the others are held in the compute type alone */
+    int64_t held_count; /* trained ones of a tensor rank, before fsdp divides them */
+    int64_t frozen_count; /* the others of a tensor rank */
     int64_t parameters_bytes, gradients_bytes, optimizer_bytes, activations_bytes, buffers_bytes;
     int64_t
         runtime_bytes; /* part of the buffers: the program, workspace of products, communicators */

@@ -13,6 +13,7 @@ extern "C" {
 /* The number of ranks that divide each part; 1: each rank holds everything. */
 typedef struct dt_memory_shares {
     int64_t masters, gradients, states;
+    int64_t frozen; /* parameters that are not trained */
 } dt_memory_shares;
 
 dt_memory_shares dt_memory_shares_of(const dt_recipe *recipe, const dt_memory_ranks *ranks);

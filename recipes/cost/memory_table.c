@@ -62,6 +62,19 @@ static const char *parameter_text(const dt_recipe *recipe, int64_t masters)
                                                        : "(4 fp32 + 2 fp16) bytes";
 }
 
+/* Adds "134515008 x 2 bytes that are not trained, and ". */
+static void add_frozen(dt_strbuf *out, const dt_memory *memory, const dt_recipe *recipe,
+                       const dt_memory_shares *part)
+{
+    if (memory->frozen_count == 0)
+        return;
+    dt_strbuf_add_fmt(out, "%lld x %d bytes", (long long)memory->frozen_count,
+                      recipe->precision.kind == DT_PRECISION_FP32 ? 4 : 2);
+    if (part->frozen > 1)
+        dt_strbuf_add_fmt(out, ", divided among %lld", (long long)part->frozen);
+    dt_strbuf_add_str(out, ", not trained, and ");
+}
+
 void dt_memory_table(dt_strbuf *out, const dt_memory *memory, const dt_recipe *recipe)
 {
     static const char *const recomputes[] = {
@@ -73,6 +86,7 @@ void dt_memory_table(dt_strbuf *out, const dt_memory *memory, const dt_recipe *r
     const dt_architecture *kind = dt_architecture_find(recipe->model.kind);
 
     add_line(out, "parameters", memory->parameters_bytes);
+    add_frozen(out, memory, recipe, &part);
     add_elements(out, memory->held_count, parameter_text(recipe, part.masters), part.masters);
     add_line(out, "gradients", memory->gradients_bytes);
     add_elements(out, memory->held_count, "4 bytes", part.gradients);

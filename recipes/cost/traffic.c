@@ -13,11 +13,13 @@ typedef struct maker {
     dt_arena *arena;
     int64_t capacity, layers, micro_steps; /* layers: blocks of the model */
     int64_t world_size;                    /* ranks of the data group */
-    int64_t *unit_elems;
+    int64_t *unit_elems, *frozen_elems;
 
     /* fsdp, named as in engine/strategy/fsdp_int.h */
     bool keeps_weights, holds_grads, sends_bf16;
     int64_t *slots; /* the unit whose weights are in each slot; -1: none */
+    int64_t *
+        frozen_slots; /* the same of weights that are not trained: as the previous step left them */
 } maker;
 
 static int64_t micro_stages(const maker *m)
@@ -124,25 +126,42 @@ static int64_t place(int64_t unit, bool each)
     return each || unit == 0 ? unit : 1 + (unit - 1) % 2;
 }
 
-static int64_t padded_elems(const maker *m, int64_t unit)
+static int64_t padded(const maker *m, int64_t elems)
 {
-    return m->world_size * dt_fsdp_part_elems(m->unit_elems[unit], m->world_size);
+    return m->world_size * dt_fsdp_part_elems(elems, m->world_size);
 }
 
-static dt_status gather(maker *m, int64_t unit, int64_t launched, int64_t needed, dt_error *err)
+static int64_t padded_elems(const maker *m, int64_t unit)
 {
-    int64_t *slot = &m->slots[place(unit, m->keeps_weights)];
+    return padded(m, m->unit_elems[unit]);
+}
+
+static dt_status gather_into(maker *m, int64_t *slot, int64_t unit, int64_t elems, int64_t launched,
+                             int64_t needed, dt_error *err)
+{
     int64_t elem_bytes = m->recipe->precision.kind == DT_PRECISION_FP32 ? 4 : 2;
 
-    if (*slot == unit)
+    if (*slot == unit || elems == 0)
         return DT_OK;
     *slot = unit;
     return send(m,
                 (dt_traffic_message){.kind = DT_TRAFFIC_ALL_GATHER,
-                                     .bytes = padded_elems(m, unit) * elem_bytes,
+                                     .bytes = padded(m, elems) * elem_bytes,
                                      .launched = launched,
                                      .needed = needed},
                 err);
+}
+
+static dt_status gather(maker *m, int64_t unit, int64_t launched, int64_t needed, dt_error *err)
+{
+    int64_t at = place(unit, m->keeps_weights);
+    dt_status st = DT_OK;
+
+    DT_TRY(
+        gather_into(m, &m->frozen_slots[at], unit, m->frozen_elems[unit], launched, needed, err));
+    DT_TRY(gather_into(m, &m->slots[at], unit, m->unit_elems[unit], launched, needed, err));
+out:
+    return st;
 }
 
 /* Returns the stage that needs the buffer of the gradients being sent again: that of the block two further
@@ -251,8 +270,12 @@ static dt_status send_shards(maker *m, dt_error *err)
         recipe->strategy.shard == DT_SHARD_OPTIMIZER || !recipe->strategy.reduce_each_micro_step;
     m->sends_bf16 = recipe->strategy.reduce_dtype == DT_REDUCE_BF16;
     m->slots = dt_arena_alloc_array(m->arena, (size_t)m->layers + 3, sizeof(*m->slots));
-    for (int64_t i = 0; i < m->layers + 3; i++)
+    m->frozen_slots =
+        dt_arena_alloc_array(m->arena, (size_t)m->layers + 3, sizeof(*m->frozen_slots));
+    for (int64_t i = 0; i < m->layers + 3; i++) {
         m->slots[i] = -1;
+        m->frozen_slots[i] = i; /* the backward pass ends with the first blocks */
+    }
     for (int64_t micro_step = 0; micro_step < m->micro_steps; micro_step++)
         DT_TRY(pass(m, micro_step, err));
     if (dt_optimizers[recipe->optimizer.kind].whole_matrices)
@@ -274,9 +297,11 @@ static dt_status count_units(maker *m, int64_t vocab, dt_error *err)
     m->out->sum_bytes = dt_size_times(dt_size_times(config.batch, config.tokens),
                                       dt_size_times(4, config.decoder.embed));
     m->unit_elems = dt_arena_alloc_array(m->arena, (size_t)units, sizeof(*m->unit_elems));
+    m->frozen_elems = dt_arena_alloc_array(m->arena, (size_t)units, sizeof(*m->frozen_elems));
     m->out->unit_sums = dt_arena_alloc_array(m->arena, (size_t)units, sizeof(*m->out->unit_sums));
     for (int unit = 0; unit < units; unit++) {
         m->unit_elems[unit] = dt_model_unit_elems(&config, unit);
+        m->frozen_elems[unit] = dt_model_unit_frozen_elems(&config, unit);
         if (dt_tensor_ranks(&config.tensor) > 1)
             m->out->unit_sums[unit] = kind->sums(&config, unit);
     }

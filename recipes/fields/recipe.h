@@ -44,6 +44,7 @@ typedef enum dt_shard_kind { DT_SHARD_FULL, DT_SHARD_GRADIENTS, DT_SHARD_OPTIMIZ
 typedef enum dt_within_kind { DT_WITHIN_RUN, DT_WITHIN_NODE } dt_within_kind;
 #define DT_MODEL_ENUM(KIND, name) DT_MODEL_##KIND,
 typedef enum dt_architecture_kind { DT_MODELS(DT_MODEL_ENUM) DT_MODEL_KINDS } dt_architecture_kind;
+#define DT_LORA_RANK_MAX 4096
 typedef enum dt_positions_kind { DT_POSITIONS_LEARNED, DT_POSITIONS_SINUSOIDAL } dt_positions_kind;
 /* Scaling of rotary frequencies for contexts longer than the trained length. */
 typedef enum dt_rope_scaling_kind {
@@ -206,6 +207,14 @@ typedef struct dt_recipe {
         int64_t inputs, outputs; /* input columns of a row; classes, or predicted numbers */
         dt_loss_kind loss;
     } model;
+
+    struct {
+        int64_t rank;           /* 0: all parameters are trained */
+        double alpha;           /* 0: twice the rank */
+        dt_string_list targets; /* names of the kind's dt_lora_target, or "all" */
+        double dropout;
+        bool rslora; /* the adapter's term is divided by the root of the rank, not by the rank */
+    } lora;
 
     dt_recompute_kind activation_checkpointing;
     bool cuda_graphs; /* steps on a GPU are recorded and launched as CUDA graphs */

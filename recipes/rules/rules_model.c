@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "recipes/architecture/architecture.h"
+#include "recipes/architecture/decoder.h"
 #include "recipes/fields/nodes.h"
 #include "recipes/fields/presets.h"
 #include "recipes/fields/values.h"
@@ -225,6 +226,87 @@ void dt_rule_decay(const dt_rule_case *c)
         dt_rule_broken(c, "schedule.decay_steps",
                        "'schedule.decay_steps' %lld is above the %lld steps left after warm-up",
                        decay, steps - warmup);
+}
+
+/* --- the adapter */
+
+/* Appends "q, k, v" of a kind. */
+static void add_targets(dt_strbuf *out, const dt_architecture *kind)
+{
+    for (int i = 0; kind->targets[i].name != NULL; i++)
+        dt_strbuf_add_fmt(out, "%s%s", i > 0 ? ", " : "", kind->targets[i].name);
+}
+
+void dt_rule_lora_targets(const dt_rule_case *c)
+{
+    const dt_architecture *kind = dt_architecture_find(c->recipe->model.kind);
+    const dt_string_list *targets = &c->recipe->lora.targets;
+    dt_strbuf names;
+
+    if (c->recipe->lora.rank == 0 || kind->targets == NULL)
+        return;
+    dt_strbuf_init(&names);
+    add_targets(&names, kind);
+    for (int64_t i = 0; i < targets->count; i++)
+        if (dt_lora_target_bits(kind, targets->items[i]) == 0)
+            dt_rule_broken_item(c, "lora.targets", i,
+                                "a model of kind '%s' has no '%s' ('lora.targets'): it has %s",
+                                kind->name, targets->items[i], names.data);
+    dt_strbuf_release(&names);
+}
+
+/* Returns the smallest side of a targeted matrix. */
+static int64_t smallest_side(const dt_recipe *recipe)
+{
+    dt_model_config config;
+    dt_lora_join join;
+    int64_t least = INT64_MAX;
+
+    dt_model_config_make(&config, recipe, recipe->model.vocab);
+    config.tensor = (dt_tensor_place){0};
+    for (int next = 0; dt_lora_join_next(&join, &config, &next);) {
+        least = join.in < least ? join.in : least;
+        for (int i = 0; i < join.count; i++)
+            least = join.out[i] < least ? join.out[i] : least;
+    }
+    return least;
+}
+
+void dt_rule_lora(const dt_rule_case *c)
+{
+    const dt_recipe *recipe = c->recipe;
+    long long rank = recipe->lora.rank, least;
+
+    if (rank == 0 && dt_reading_given(c->reading, "lora.rank"))
+        return; /* turned off */
+    if (rank == 0) {
+        for (size_t i = 0; i < dt_fields_count; i++)
+            if (dt_field_in_group(&dt_fields[i], "lora") &&
+                strcmp(dt_fields[i].path, "lora.rank") != 0 &&
+                dt_reading_written(c->reading, dt_fields[i].path)) {
+                dt_rule_broken(c, dt_fields[i].path,
+                               "'%s' has no effect without 'lora.rank': set a rank, such as 16",
+                               dt_fields[i].path);
+                return;
+            }
+        return;
+    }
+    if (dt_architecture_find(recipe->model.kind)->targets == NULL)
+        return; /* the rule "model-fields" refuses it */
+    if (recipe->model.from[0] == '\0')
+        dt_rule_broken(c, "lora.rank",
+                       "'lora' trains an adapter next to weights that stay as they are, and "
+                       "'model.from' names none: set it, or leave 'lora' out");
+    least = smallest_side(recipe);
+    if (rank > least)
+        dt_rule_broken(c, "lora.rank",
+                       "'lora.rank' %lld is above %lld, the smallest side of a matrix with an "
+                       "adapter: lower it",
+                       rank, least);
+    if (recipe->lora.dropout > 0 && recipe->tensor.size > 1)
+        dt_rule_broken(c, "lora.dropout",
+                       "'lora.dropout' and 'tensor' %lld cannot be combined: set one of them only",
+                       (long long)recipe->tensor.size);
 }
 
 /* --- whether ranks can divide the layers */

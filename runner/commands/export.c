@@ -18,17 +18,20 @@ static dt_status read_wish(wish *out, const dt_call *call, dt_error *err)
 {
     static const struct {
         const char *option;
-        const dt_export_format *format;
-    } only[] = {{"checkpoint", &dt_export_hf},     {"dtype", &dt_export_hf},
-                {"file-mb", &dt_export_hf},        {"wide", &dt_export_csv},
-                {"experiment", &dt_export_mlflow}, {"follow", &dt_export_mlflow}};
+        const dt_export_format *format, *or_else;
+    } only[] = {{"checkpoint", &dt_export_hf, &dt_export_peft},
+                {"dtype", &dt_export_hf, &dt_export_peft},
+                {"file-mb", &dt_export_hf, NULL},
+                {"merge", &dt_export_hf, NULL},
+                {"wide", &dt_export_csv, NULL},
+                {"experiment", &dt_export_mlflow, NULL},
+                {"follow", &dt_export_mlflow, NULL}};
     static const struct {
         const char *option;
         const dt_export_format *format;
-    } never[] = {{"name", &dt_export_hf},
-                 {"name", &dt_export_html},
-                 {"force", &dt_export_hf},
-                 {"force", &dt_export_mlflow}};
+    } never[] = {{"name", &dt_export_hf},    {"name", &dt_export_peft},
+                 {"name", &dt_export_html},  {"force", &dt_export_hf},
+                 {"force", &dt_export_peft}, {"force", &dt_export_mlflow}};
     const dt_value *to = dt_arguments_get(call->args, "to");
     const char *output = dt_arguments_get(call->args, "output")->text;
     int count = call->args->operands_count;
@@ -54,7 +57,8 @@ static dt_status read_wish(wish *out, const dt_call *call, dt_error *err)
             return DT_FAIL(err, DT_ERR_USAGE, "--%s does not apply to --to %s", never[i].option,
                            out->format->name);
     for (size_t i = 0; i < sizeof(only) / sizeof(only[0]); i++)
-        if (dt_arguments_get(call->args, only[i].option)->given && out->format != only[i].format)
+        if (dt_arguments_get(call->args, only[i].option)->given && out->format != only[i].format &&
+            out->format != only[i].or_else)
             return DT_FAIL(err, DT_ERR_USAGE, "--%s needs --to %s", only[i].option,
                            only[i].format->name);
     return DT_OK;
@@ -83,7 +87,7 @@ static dt_status find_named(dt_run *out, dt_store *store, int at, wish *asked, c
     dt_error problem = DT_ERROR_INIT;
     dt_status st = DT_OK;
 
-    if (asked->format == &dt_export_hf)
+    if (asked->format == &dt_export_hf || asked->format == &dt_export_peft)
         st = dt_from_checkpoint_ref(&ref, &asked->which, ref, true, call, err);
     if (st != DT_OK)
         return st;
@@ -212,13 +216,16 @@ static const dt_option options[] = {
      .letter = 'c',
      .kind = DT_OPTION_TEXT,
      .value = "STEP|best|DIR",
-     .help = "with --to hf: export this checkpoint instead of the newest"},
+     .help = "with --to hf or peft: export this checkpoint instead of the newest"},
     {.name = "dtype",
      .kind = DT_OPTION_CHOICE,
      .value = "TYPE",
      .choices = dtypes,
      .fallback = "fp32",
-     .help = "with --to hf: data type of the tensors"},
+     .help = "with --to hf or peft: data type of the tensors"},
+    {.name = "merge",
+     .kind = DT_OPTION_FLAG,
+     .help = "with --to hf: add a run's adapter to the weights that it was trained on"},
     {.name = "file-mb",
      .kind = DT_OPTION_NUMBER,
      .value = "N",
@@ -255,7 +262,9 @@ const dt_command dt_command_export = {
         "html         FILE: the page of a run with its charts, or the comparison of up to 8 runs\n"
         "parquet      FILE: one table of all points, for pyarrow, pandas and DuckDB\n"
         "hf           DIR: a checkpoint for Hugging Face's transformers: config.json,\n"
-        "             safetensors, and the tokenizer that came with model.from\n"
+        "             safetensors, and the tokenizer that came with model.from; of a run with\n"
+        "             lora with --merge, which prints by how much logits differ on a sample\n"
+        "peft         DIR: the adapter of a run with lora, for PEFT\n"
         "mlflow       URL of a tracking server, for example http://localhost:5000: uploads\n"
         "             points, recipe, tags and state. Run it again to send what is missing, also\n"
         "             after an interruption. With --follow it waits while the server is down, and\n"

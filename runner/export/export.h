@@ -20,7 +20,8 @@
 #include "store/run.h"
 
 /* In the order of the help. */
-#define DT_EXPORT_FORMATS(X) X(csv) X(jsonl) X(tensorboard) X(html) X(parquet) X(hf) X(mlflow)
+#define DT_EXPORT_FORMATS(X) \
+    X(csv) X(jsonl) X(tensorboard) X(html) X(parquet) X(hf) X(peft) X(mlflow)
 
 typedef struct dt_export_job {
     dt_store *store;

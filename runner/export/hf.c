@@ -1,4 +1,4 @@
-/* hf: exports a checkpoint as a folder for Hugging Face's transformers, by calling the engine. */
+/* hf: exports a checkpoint as a folder for Hugging Face's transformers, or an adapter for PEFT, by calling the engine. */
 #include <string.h>
 
 #include "base/child.h"
@@ -10,11 +10,29 @@
 #include "runner/launch/preflight.h"
 #include "runner/supervisor/supervisor.h"
 
+/* Says by how much the logits of a merged model differ. */
+static void note_difference(const dt_export_job *job, const dt_strbuf *said)
+{
+    json_t *result = NULL;
+
+    if (dt_json_parse(&result, said->data, said->length, "the engine", NULL) != DT_OK)
+        return;
+    dt_report_note(
+        job->call,
+        "merged; on a sample, logits differ from the adapter's by at most %.3g (the largest "
+        "is %.3g)",
+        json_number_value(json_object_get(result, "logits_difference")),
+        json_number_value(json_object_get(result, "logits_largest")));
+    json_decref(result);
+}
+
 /* Runs `dtrun-engine export` on the checkpoint. */
-static dt_status call_engine(const char *checkpoint, const dt_export_job *job, dt_error *err)
+static dt_status call_engine(const char *checkpoint, const dt_export_job *job, bool peft,
+                             dt_error *err)
 {
     const dt_arguments *args = job->call->args;
-    const char *argv[16], *origin;
+    const char *argv[20], *origin;
+    bool merge = dt_arguments_flag(args, "merge");
     dt_status st = DT_OK;
     dt_strbuf said, errors;
     int argc = 0, exit_code = 0;
@@ -36,10 +54,16 @@ static dt_status call_engine(const char *checkpoint, const dt_export_job *job, d
         argv[argc++] = "--origin";
         argv[argc++] = origin;
     }
+    if (peft)
+        argv[argc++] = "--peft";
+    if (merge)
+        argv[argc++] = "--merge";
     argv[argc] = NULL;
     DT_TRY(dt_child_run(&exit_code, &(dt_child_call){.argv = argv, .out = &said, .errors = &errors},
                         err));
-    st = dt_program_engine_status(exit_code, &errors, err);
+    DT_TRY(dt_program_engine_status(exit_code, &errors, err));
+    if (merge)
+        note_difference(job, &said);
 out:
     dt_strbuf_release(&said);
     dt_strbuf_release(&errors);
@@ -62,18 +86,37 @@ static void note_vocabulary(const dt_export_job *job)
             job->target);
 }
 
-static dt_status write_folder(const dt_export_job *job, dt_error *err)
+static dt_status write_either(const dt_export_job *job, bool peft, dt_error *err)
 {
     const char *checkpoint;
     dt_status st = DT_OK;
 
     DT_TRY(dt_existing_run_checkpoint_path(&checkpoint, job->store, &job->runs[0], job->which,
                                            job->call->arena, err));
-    DT_TRY(call_engine(checkpoint, job, err));
-    note_vocabulary(job);
+    DT_TRY(call_engine(checkpoint, job, peft, err));
+    if (!peft) /* PEFT takes that of the base */
+        note_vocabulary(job);
 out:
     return st;
 }
+
+static dt_status write_folder(const dt_export_job *job, dt_error *err)
+{
+    return write_either(job, false, err);
+}
+
+static dt_status write_adapter(const dt_export_job *job, dt_error *err)
+{
+    return write_either(job, true, err);
+}
+
+const dt_export_format dt_export_peft = {
+    .name = "peft",
+    .target = "DIR",
+    .runs_most = 1,
+    .help = "DIR: adapter_config.json and adapter_model.safetensors",
+    .write = write_adapter,
+};
 
 const dt_export_format dt_export_hf = {
     .name = "hf",

@@ -363,6 +363,8 @@ dt_status dt_attempt_launch(const char **run, dt_store *store, const dt_recipe_s
     /* also for the points of a sweep */
     if (fork == NULL && flight->plan.weights.kind == DT_WEIGHTS_NONE)
         DT_TRY(dt_weights_preflight(flight, arena, err));
+    if (fork != NULL)
+        DT_TRY(dt_weights_preflight_base(flight, fork->checkpoint, arena, err));
     DT_TRY(begin(run, store, &attempt, flight, arena, err));
 out:
     return st;
@@ -423,6 +425,8 @@ dt_status dt_attempt_resume(dt_store *store, const dt_run *run, const char *chec
                  run->id);
     DT_TRY(next_attempt(&attempt, store, run->id, arena, err));
     DT_TRY(keep_environment(run->id, &flight->recipe, arena, err));
+    if (flight->plan.recipe.task == DT_TASK_TRAIN)
+        DT_TRY(dt_weights_preflight_base(flight, checkpoint, arena, err));
     DT_TRY(write_plan(flight, run->id, attempt, checkpoint, folder, arena, err));
     write_origins(flight, attempt, folder, NULL, folder, attempt - 1, arena);
     recipe_text(&json, hash, &flight->recipe, arena);

@@ -222,7 +222,7 @@ dt_status dt_nodes_probe(dt_probe_report *out, const dt_preflight *flight, bool 
         .ranks = ranks,
         .rank_bytes = flight->memory.total_bytes,
         .interface = plan->recipe.network.interface,
-        .disk_bytes = flight->memory.parameter_count * CHECKPOINT_BYTES_PER_PARAMETER,
+        .disk_bytes = flight->memory.trained_count * CHECKPOINT_BYTES_PER_PARAMETER,
         .command = plan->recipe.task == DT_TASK_COMMAND,
         .meet = true,
         .outlive = outlive,

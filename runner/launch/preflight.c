@@ -113,14 +113,14 @@ static dt_status check_disk(const dt_preflight *flight, dt_arena *arena, dt_erro
     DT_TRY(dt_supervisor_check_limits(err));
     DT_TRY(dt_dir_make(&state, DT_DIR_STATE, arena, err));
     DT_TRY(dt_resources_disk(&free_bytes, state, err));
-    wanted += flight->memory.parameter_count * CHECKPOINT_BYTES_PER_PARAMETER;
+    wanted += flight->memory.trained_count * CHECKPOINT_BYTES_PER_PARAMETER;
     if (free_bytes < wanted)
         DT_THROW(
             err, DT_ERR_IO,
             "not enough space in '%s': %s free, but one checkpoint (%s parameters x %d bytes) and "
             "the logs need %s; free some, or set XDG_STATE_HOME to a larger disk",
             state, dt_format_bytes(have, sizeof(have), (double)free_bytes),
-            dt_format_count(parameters, sizeof(parameters), (double)flight->memory.parameter_count),
+            dt_format_count(parameters, sizeof(parameters), (double)flight->memory.trained_count),
             CHECKPOINT_BYTES_PER_PARAMETER, dt_format_bytes(need, sizeof(need), (double)wanted));
 out:
     return st;

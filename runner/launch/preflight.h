@@ -103,6 +103,10 @@ dt_status dt_fetch_recipe(dt_recipe *out, const dt_recipe *recipe, dt_arena *are
 /* Finds the files and checks them against the recipe's model; flight->plan then has them. Does
  * nothing if the recipe names none. */
 dt_status dt_weights_preflight(dt_preflight *flight, dt_arena *arena, dt_error *err);
+/* The same for a run that continues an adapter's checkpoint; checks that the files are those that the adapter was trained
+ * on. Does nothing if the recipe has no adapter. */
+dt_status dt_weights_preflight_base(dt_preflight *flight, const char *checkpoint, dt_arena *arena,
+                                    dt_error *err);
 
 /* Folder RUN/origin, for exports of the run: config.json and generation_config.json of the weights, and the files of
  * the tokenizer: those next to the recipe's tokenizer.json, else those that came with the weights. Then the original

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "engine/checkpoint/checkpoint.h"
 #include "engine/data/files.h"
 #include "engine/data/fingerprint.h"
 #include "engine/weights/weights.h"
@@ -25,6 +26,23 @@ dt_status dt_weights_preflight(dt_preflight *flight, dt_arena *arena, dt_error *
             err->code = st;
     }
 out:
+    return st;
+}
+
+dt_status dt_weights_preflight_base(dt_preflight *flight, const char *checkpoint, dt_arena *arena,
+                                    dt_error *err)
+{
+    dt_checkpoint *adapter = NULL;
+    dt_status st = DT_OK;
+
+    if (flight->plan.recipe.lora.rank == 0)
+        return DT_OK;
+    DT_TRY(dt_checkpoint_open(&adapter, checkpoint, err));
+    DT_TRY(dt_weights_preflight(flight, arena, err));
+    DT_TRY(dt_weights_base_check(&flight->plan.weights, dt_checkpoint_get_info(adapter)->base,
+                                 checkpoint, err));
+out:
+    dt_checkpoint_close(adapter);
     return st;
 }
 

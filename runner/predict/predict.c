@@ -145,7 +145,7 @@ static double update_seconds(const dt_recipe *recipe, const dt_memory *memory,
     int64_t gpus = machine->fabric.nodes * machine->fabric.node_gpus;
     double ways = (double)dt_recipe_shard_ranks(recipe, gpus, machine->fabric.node_gpus);
     double elems = (double)memory->held_count / ways;
-    double moments = dt_memory_states(recipe, memory->parameter_count);
+    double moments = dt_memory_states(recipe, memory->trained_count);
     double bytes = 12 + 8 * (1 + moments) + (recipe->precision.kind != DT_PRECISION_FP32 ? 2 : 0);
 
     return elems * bytes / (machine->memory_gbs * 1e9 * DT_PLAN_MEMORY_SHARE);

@@ -45,6 +45,18 @@ RECIPES = {
     "wide_mlp": MLP.replace("embed: 32", "embed: 1024").replace("sequences: 32", "sequences: 512") + NONE,
     "tiny": MLP + NONE,
 }
+# Adapters next to the weights of the run `base`, whose model is larger than the program.
+LORA = """threads: 1
+model: {from: "run:base"}
+lora: 8
+batch: {sequences: 4, tokens: 256}
+data: text.txt
+schedule: {steps: 4, warmup_steps: 1}
+evaluate: {every: 0}
+"""
+RECIPES["base"] = GPT2.replace("sequences: 8", "sequences: 2").replace("embed: 256", "embed: 1024").replace("steps: 4, warmup_steps: 1", "steps: 1") + NONE + "ranks: 1\n"
+RECIPES["lora"] = LORA + NONE + "ranks: 1\n"
+RECIPES["lora_fsdp"] = LORA + NONE + "ranks: 2\nstrategy: fsdp\n"
 SHARE = 0.05
 
 

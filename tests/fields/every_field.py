@@ -47,6 +47,8 @@ FSDP, FP16 = {'strategy.kind': 'fsdp'}, {'precision.kind': 'fp16'}
 MUON = {'optimizer.kind': 'muon'}
 LLAMA = {'model.kind': 'llama', 'model.ffn': 40, 'model.kv_heads': 1}
 LONG_WAVES = {**LLAMA, 'model.rope_scaling': 'llama3', 'model.rope_original_tokens': 16}
+LORA = {'model.kind': 'llama', 'model.from': 'weights', 'model.layers': 2, 'model.heads': 4, 'model.embed': 12,
+        'lora.rank': 2}
 APART = {'data.cross_documents': 'false', 'data.end_of_text': 1}
 PAIRS = {'model.kind': 'transformer', 'model.ffn': 40, 'data.train': 'pairs/train',
          'data.validation': 'pairs/valid', 'data.source': 's', 'data.target': 't',
@@ -107,6 +109,11 @@ FIELDS = {
     'model.pad': [value(3, 'pairs', PAIRS)],
     'model.shared_embeddings': [value('true', 'shared', ONE_DICTIONARY)],
     'model.label_smoothing': [value(0.2, 'pairs', PAIRS)],
+    'lora.rank': [value(3, 'lora', LORA)],
+    'lora.alpha': [value(5, 'lora', LORA)],
+    'lora.targets': [value('[q, v, down]', 'lora', LORA)],
+    'lora.dropout': [value(0.2, 'lora', LORA, OTHER)],
+    'lora.rslora': [value('true', 'lora', LORA)],
     'activation_checkpointing': [value('selective', 'divided'), value('full', None)],
     'cuda_graphs': [value('false', 'plain')],
     'precision.kind': [value('bf16', 'divided', bound=HALF), value('fp16', 'half', bound=HALF)],
@@ -247,6 +254,8 @@ class Place:
                 (pairs / f'{name}.{language}').write_text(''.join(
                     ' '.join(draw.choice(words) for _ in range(draw.randrange(1, 13))) + '\n'
                     for _ in range(lines)))
+        shutil.copytree(pathlib.Path(__file__).parent.parent / 'golden/huggingface/llama',
+                        self.folder / 'weights')
         (self.folder / 'hosts').write_text('localhost\n')
         (self.folder / 'base.yaml').write_text('name: base\n' + self.base())
         (self.folder / 'pairs.yaml').write_text('name: base\n' + self.base('batch.sequences'))

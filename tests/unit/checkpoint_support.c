@@ -82,7 +82,8 @@ static void add_chunk(fake_state *own, int param, const dt_slice *slice, bool wr
 
     assert_true(own->count <= MAX_CHUNKS && own->used + 3 * elems <= 3 * 512);
     own->used += 3 * elems;
-    *chunk = (dt_state_chunk){param, *slice, at, {at + elems, at + 2 * elems}};
+    *chunk = (dt_state_chunk){
+        .param = param, .slice = *slice, .value = at, .state = {at + elems, at + 2 * elems}};
     if (own->world->no_moments)
         memset(chunk->state, 0, sizeof(chunk->state));
     if (writes)

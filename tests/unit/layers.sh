@@ -58,7 +58,7 @@ inside engine weights checkpoint data model ops strategy
 inside engine search data device model
 inside engine train bleu search channel checkpoint comm data device model ops optim strategy weights
 inside engine task channel generate tokens
-inside engine generate chat checkpoint data device model search tokens train
+inside engine generate chat checkpoint data device model search tokens train weights
 inside runner term
 inside runner channel
 inside runner predict

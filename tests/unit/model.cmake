@@ -15,6 +15,8 @@ dt_test(NAME model_recompute LABEL unit NUMERIC LIBS dt_model dt_cpu m
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_model_recompute.c ${harness})
 dt_test(NAME model_frozen LABEL unit NUMERIC LIBS dt_model dt_cpu m
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_model_frozen.c ${harness})
+dt_test(NAME model_lora LABEL unit NUMERIC LIBS dt_model dt_cpu dt_json m
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_model_lora.c ${harness} ${golden})
 dt_test(NAME model_sums LABEL unit LIBS dt_model dt_cpu m
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_model_sums.c ${harness})
 dt_test(NAME model_golden LABEL unit NUMERIC LIBS dt_model dt_optim dt_cpu dt_json m

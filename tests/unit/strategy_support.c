@@ -169,3 +169,33 @@ int64_t trainee_elems(const trainee *t)
         elems += t->model->units[unit].elems;
     return elems;
 }
+
+dt_status set_trainee_base(trainee *t, dt_error *err)
+{
+    const dt_strategy *strategy = t->state.strategy;
+    const dt_state_chunk *chunks;
+    int count;
+    dt_status st = DT_OK;
+
+    DT_TRY(strategy->import_state(&t->state, &chunks, &count, err));
+    for (int i = 0; i < count; i++) {
+        const dt_param *param = &t->model->params[chunks[i].param];
+        float values[100];
+
+        if (!param->in_base)
+            continue;
+        if (chunks[i].value != NULL)
+            DT_THROW(err, DT_ERR_CORRUPT, "a copy of '%s' on the host", param->name);
+        for (int64_t at = 0; at < chunks[i].slice.elems; at += 100) {
+            int64_t left = chunks[i].slice.elems - at, elems = left < 100 ? left : 100;
+
+            /* a slice of a whole parameter, since no ranks divide layers here */
+            dt_model_init_range(values, t->model, chunks[i].param, chunks[i].slice.start_elems + at,
+                                elems, 5);
+            DT_TRY(strategy->import_base(&t->state, &chunks[i], at, values, elems, err));
+        }
+    }
+    DT_TRY(strategy->import_finish(&t->state, err));
+out:
+    return st;
+}

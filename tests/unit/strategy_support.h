@@ -37,6 +37,8 @@ dt_status open_trainee_of(trainee *out, const dt_strategy *strategy,
                           const dt_strategy_options *options, const dt_model_config *config,
                           dt_events *events, const dt_mesh *mesh, dt_error *err);
 void close_trainee(trainee *t);
+/* Sets the base of an adapter to the initial values of a whole model, in pieces of 100 elements. */
+dt_status set_trainee_base(trainee *t, dt_error *err);
 
 /* Makes one step of AdamW (lr 1e-2, no decay) over `micro_steps`; *loss: the mean over all ranks. */
 dt_status train_step(trainee *t, int64_t micro_steps, double *loss, dt_error *err);

@@ -89,6 +89,7 @@ static int64_t planned_bytes(const row *r, const trainee *t, int64_t micro_steps
     recipe.model.embed = config->decoder.embed;
     recipe.model.vocab = config->decoder.vocab;
     recipe.batch.tokens = config->tokens;
+    recipe.lora.rank = config->lora.rank;
     recipe.precision.kind = r->dtype == DT_F32 ? DT_PRECISION_FP32 : DT_PRECISION_BF16;
     recipe.strategy.kind = r->strategy == &dt_strategy_ddp ? DT_STRATEGY_DDP : DT_STRATEGY_FSDP;
     recipe.strategy.shard = r->shard;
@@ -106,6 +107,44 @@ static int64_t planned_bytes(const row *r, const trainee *t, int64_t micro_steps
         }
     dt_arena_release(&arena);
     return sum;
+}
+
+/* What planned_bytes takes for the recipe's lora: of the model of trainee_config, all targets. */
+#define RANK 4
+
+static int check_adapter(const row *r, dt_events *events, int rank, int world_size)
+{
+    dt_strategy_options options = default_options();
+    dt_model_config config = trainee_config(r->dtype);
+    bool divides = r->strategy == &dt_strategy_fsdp;
+    dt_mesh mesh = dt_mesh_of(rank, divides ? 1 : world_size, divides ? world_size : 1, 1);
+    double trained, frozen, loss;
+    int64_t sent;
+    trainee t;
+
+    options.shard = r->shard;
+    options.reshard_after_forward = r->reshard;
+    options.reduce_each_micro_step = r->each;
+    config.lora = (dt_lora_config){.rank = RANK, .scale = 1, .targets = UINT32_MAX};
+    CHECK(!open_trainee_of(&t, r->strategy, &options, &config, events, &mesh, NULL));
+    CHECK(!set_trainee_base(&t, NULL));
+    trained = (double)dt_model_config_trained_elems(&config);
+    frozen = (double)dt_model_config_elems(&config) - trained;
+    if (divides && r->shard == DT_SHARD_FULL)
+        frozen /= world_size;
+    /* a padded unit of an adapter is a few hundred elements */
+    CHECK(fabs((double)t.state.held_bytes - (r->all + r->divided / world_size) * trained -
+               (double)dt_dtype_bytes(r->dtype) * frozen) <=
+          0.05 * (double)t.state.held_bytes + 16.0 * 16 * world_size * (LAYERS + 1));
+    for (int64_t micro_steps = 1; micro_steps <= 3; micro_steps++) {
+        CHECK(
+            !train_step(&t, micro_steps, &loss, NULL)); /* the first gathers what it has not kept */
+        sent = t.state.sent_bytes;
+        CHECK(!train_step(&t, micro_steps, &loss, NULL));
+        CHECK(world_size * (t.state.sent_bytes - sent) == planned_bytes(r, &t, micro_steps));
+    }
+    close_trainee(&t);
+    return 0;
 }
 
 static int check_row(const row *r, dt_events *events, int rank, int world_size)
@@ -216,6 +255,7 @@ static int body(int rank, void *self)
     CHECK(dt_events_open(&events, rank, *world_size, NULL) == DT_OK);
     for (size_t i = 0; i < ROWS; i++)
         if (check_row(&rows[i], events, rank, *world_size) != 0 ||
+            check_adapter(&rows[i], events, rank, *world_size) != 0 ||
             (*world_size == 4 && rows[i].strategy == &dt_strategy_fsdp &&
              check_within_nodes(&rows[i], events, rank) != 0)) {
             fprintf(stderr, "in the row '%s' on %d ranks\n", rows[i].name, *world_size);

@@ -1,5 +1,6 @@
 /* Frozen parameters under dp, ddp and fsdp, on 1 to 3 ranks: the same training as in one process, less memory, and their
- * values unchanged to the bit, also through an export and an import.
+ * values unchanged to the bit, also through an export and an import. Likewise adapters, whose base is set piece by piece
+ * and never exported.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +21,7 @@
 #define RANKS  3
 #define VOCAB  11
 #define ROWS   (RANKS * SEQUENCES) /* of a step, whoever computes them */
-#define PARAMS 64
+#define PARAMS 128
 
 static const char *const patterns[] = {
     "*weight",         /* all matrices: biases alone are trained */
@@ -68,6 +69,10 @@ static dt_strategy_options options_of(const way *w, dt_optimizer_kind optimizer)
     return options;
 }
 
+/* Of the model of trainee_config: A and B of every matrix. */
+static const dt_lora_config adapter = {.rank = 3, .scale = 2, .targets = UINT32_MAX};
+
+/* frozen NULL: with an adapter. */
 static dt_status open_frozen(trainee *out, const way *w, const dt_strategy_options *options,
                              dt_dtype dtype, const char *frozen, int64_t rows, dt_events *events,
                              int rank, int world_size, dt_error *err)
@@ -78,7 +83,11 @@ static dt_status open_frozen(trainee *out, const way *w, const dt_strategy_optio
 
     config.batch = rows;
     config.frozen = frozen;
-    return open_trainee_of(out, w->strategy, options, &config, events, &mesh, err);
+    if (frozen == NULL)
+        config.lora = adapter;
+    if (open_trainee_of(out, w->strategy, options, &config, events, &mesh, err) != DT_OK)
+        return DT_ERR_IO;
+    return frozen == NULL ? set_trainee_base(out, err) : DT_OK;
 }
 
 /* A step over the ROWS rows of `step`, of which this rank computes its share; *loss: the mean over all. */
@@ -211,13 +220,14 @@ static int check_way(const way *w, dt_dtype dtype, const char *frozen, dt_optimi
     CHECK(t.model->param_count <= PARAMS);
     CHECK(!check_memory(&t, w, rank, world_size));
     CHECK(!digest(&t, before, &elems, &err));
-    CHECK(elems == (double)dt_model_param_elems(t.model));
+    CHECK(elems == (double)(frozen != NULL ? dt_model_param_elems(t.model)
+                                           : dt_model_config_trained_elems(&t.model->config)));
     for (int i = 0; i < STEPS; i++)
         CHECK(!step_of(&t, i, world_size, rank, &losses[i], &err));
     if (!agree(expected, losses, w->bf16 || dtype != DT_F32 ? 1e-2 : 2e-6))
         fprintf(stderr, "%s on %d ranks, frozen %s: losses %g .. %g, in one process %g .. %g\n",
-                w->name, world_size, frozen, losses[0], losses[STEPS - 1], expected[0],
-                expected[STEPS - 1]);
+                w->name, world_size, frozen != NULL ? frozen : "below an adapter", losses[0],
+                losses[STEPS - 1], expected[0], expected[STEPS - 1]);
     CHECK(agree(expected, losses, w->bf16 || dtype != DT_F32 ? 1e-2 : 2e-6));
     CHECK(!digest(&t, after, &elems, &err));
     CHECK(!check_values(&t, before, after, rank));
@@ -269,6 +279,16 @@ static int check_hand_over(dt_events *events, int rank, int world_size)
     return 0;
 }
 
+static int check_adapters(dt_events *events, int rank, int world_size)
+{
+    for (int i = 0; i < WAYS; i++) {
+        CHECK(!check_way(&ways[i], i % 2 == 0 ? DT_BF16 : DT_F32, NULL, DT_OPTIMIZER_ADAMW, events,
+                         rank, world_size));
+        CHECK(!check_way(&ways[i], DT_F32, NULL, DT_OPTIMIZER_MUON, events, rank, world_size));
+    }
+    return 0;
+}
+
 typedef struct rank_task {
     int world_size;
     int (*check)(dt_events *events, int rank, int world_size);
@@ -301,6 +321,11 @@ static void test_ranks_train_like_one_process_with_less_memory(void **state)
     on_ranks(check_ways);
 }
 
+static void test_adapters_train_like_in_one_process_with_less_memory(void **state)
+{
+    on_ranks(check_adapters);
+}
+
 static void test_frozen_values_are_exported_and_imported(void **state)
 {
     on_ranks(check_hand_over);
@@ -310,15 +335,16 @@ static void test_frozen_values_are_exported_and_imported(void **state)
 
 static void test_replicas_train_like_one_process(void **state)
 {
-    for (int i = 0; i < PATTERNS; i++) {
+    for (int i = 0; i <= PATTERNS; i++) {
         dt_strategy_options options = options_of(&ways[0], DT_OPTIMIZER_ADAMW);
+        const char *frozen = i < PATTERNS ? patterns[i] : NULL;
         double expected[STEPS], losses[STEPS], before[PARAMS], after[PARAMS], elems;
         trainee t;
 
-        assert_int_equal(alone(expected, DT_F32, patterns[i], DT_OPTIMIZER_ADAMW, 0), 0);
+        assert_int_equal(alone(expected, DT_F32, frozen, DT_OPTIMIZER_ADAMW, 0), 0);
         options.replicas = 3;
-        assert_int_equal(
-            open_frozen(&t, &dp, &options, DT_F32, patterns[i], ROWS / 3, NULL, 0, 1, NULL), 0);
+        assert_int_equal(open_frozen(&t, &dp, &options, DT_F32, frozen, ROWS / 3, NULL, 0, 1, NULL),
+                         0);
         assert_int_equal(digest(&t, before, &elems, NULL), 0);
         for (int step = 0; step < STEPS; step++)
             assert_int_equal(step_of(&t, step, 1, 0, &losses[step], NULL), 0);
@@ -365,6 +391,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ranks_train_like_one_process_with_less_memory),
+        cmocka_unit_test(test_adapters_train_like_in_one_process_with_less_memory),
         cmocka_unit_test(test_frozen_values_are_exported_and_imported),
         cmocka_unit_test(test_replicas_train_like_one_process),
         cmocka_unit_test(test_a_far_device_trains_alike),

@@ -64,6 +64,7 @@ typedef struct dt_decoder {
     /* tensors of the kind that outlive a pass, so at the start of the arena: tables, KV cache */
     dt_tensor lasting[DT_DECODER_LASTING];
     dt_decoder_growth growth;
+    dt_adapters adapters;
     /* those of the batch, if it has them (DT_DECODER_STARTS) */
     dt_tensor starts, positions, weights;
     /* position of the pass's first token: 0, or the number of cached tokens */
@@ -177,6 +178,8 @@ dt_tensor dt_decoder_weight(const dt_model *model, int unit, int which);
 dt_tensor dt_decoder_grad(const dt_model *model, int unit, int which);
 /* Which parameter of the root is the head. */
 int dt_decoder_head_param(const dt_model *model);
+/* Number of parameters of a block without those of adapters. */
+int dt_decoder_block_params(const dt_model *model);
 
 /* Whether a pass applies dropout: false if `dropout` is NULL or the probability is 0. */
 bool dt_decoder_drops(const dt_model *model, const dt_batch *dropout);

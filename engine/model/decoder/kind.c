@@ -124,6 +124,7 @@ static dt_status open_model(dt_model *model, dt_error *err)
     dt_decoder_lay_out(model, 1, 1, !config->inference);
     if (parts->fill_tables != NULL)
         DT_TRY(parts->fill_tables(model, err));
+    DT_TRY(dt_adapters_open(&state->adapters, model, dt_decoder_block_params(model), err));
 out:
     return st;
 }

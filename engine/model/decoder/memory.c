@@ -282,6 +282,7 @@ static void lay_out(dt_decoder_layout *plan, const dt_decoder_parts *parts, dt_d
     state->B = plan->B;
     state->T = plan->T;
     state->first_position = 0;
+    dt_adapters_take_table(&state->adapters, plan->config, &plan->memory);
     parts->take_own(plan, state);
     take_growth(plan, state);
     embedded = dt_decoder_take_act(plan, C);
@@ -290,6 +291,7 @@ static void lay_out(dt_decoder_layout *plan, const dt_decoder_parts *parts, dt_d
     state->norm = dt_decoder_take_act(plan, C);
     state->losses = dt_decoder_take_stat(plan, 1);
     lay_out_sums(plan, state);
+    dt_adapters_take(&state->adapters, plan->config, &plan->memory, plan->B * plan->T, backward);
     lay_out_scratch(plan, parts, state, &block, backward);
     if (backward) {
         lay_out_gradients(plan, parts, state);

@@ -79,11 +79,17 @@ static void params_of(dt_tensor *out, const dt_model *model, int layer,
         out[i] = view(model, layer + 1, i);
 }
 
+/* NULL: the model has none. */
+static const dt_adapters *adapters_of(const dt_decoder *state)
+{
+    return state->adapters.table.data != NULL ? &state->adapters : NULL;
+}
+
 static dt_status block_forward(dt_model *model, int layer, const dt_batch *dropout, dt_error *err)
 {
     dt_decoder *state = model->state;
     dt_tensor w[DT_DECODER_BLOCK_PARAMS];
-    dt_block_call call = {model, layer, w, NULL, dropout, &state->terms};
+    dt_block_call call = {model, layer, w, NULL, dropout, &state->terms, adapters_of(state)};
 
     params_of(w, model, layer, dt_decoder_weight);
     return model->kind->decoder->block_forward(&call, &state->stream[layer + 1],
@@ -96,7 +102,7 @@ static dt_status block_backward(dt_model *model, int layer, const dt_batch *drop
     const dt_decoder *state = model->state;
     const dt_tensor *x = &state->stream[layer];
     dt_tensor w[DT_DECODER_BLOCK_PARAMS], dw[DT_DECODER_BLOCK_PARAMS];
-    dt_block_call call = {model, layer, w, dw, dropout, &state->terms};
+    dt_block_call call = {model, layer, w, dw, dropout, &state->terms, adapters_of(state)};
     dt_status st = DT_OK;
 
     params_of(w, model, layer, dt_decoder_weight);

@@ -34,6 +34,16 @@ int dt_decoder_head_param(const dt_model *model)
     return model->config.decoder.own_lm_head ? parts->head_param : parts->embedding_param;
 }
 
+int dt_decoder_block_params(const dt_model *model)
+{
+    const dt_decoder_parts *parts = model->kind->decoder;
+    int count = 0;
+
+    for (int i = 0; i < parts->block_params; i++)
+        count += !parts->lacks(&model->config, 1, i);
+    return count;
+}
+
 bool dt_decoder_drops(const dt_model *model, const dt_batch *dropout)
 {
     return dropout && model->config.decoder.dropout > 0;

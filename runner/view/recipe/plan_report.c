@@ -85,13 +85,16 @@ static void add_assumptions(dt_strbuf *out, const dt_term *term, const dt_planne
     char count[DT_FORMAT_SIZE];
     const dt_recipe *recipe = &p->recipe;
     const dt_architecture *kind = dt_architecture_find(recipe->model.kind);
+    dt_model_config config;
     dt_table table;
 
+    dt_model_config_make(&config, recipe, 0);
     dt_table_init(&table, columns, 2, arena);
     dt_table_add(&table, DT_STYLE_DIM, "model");
     dt_table_add(&table, DT_STYLE_PLAIN, "%s parameters, %s, %.3g GFLOP a %s (%s)",
                  dt_format_count(count, sizeof(count), (double)any->memory.parameter_count),
-                 data_text(p, arena), 1e-9 * any->token_flops, kind->item, kind->flops_formula);
+                 data_text(p, arena), 1e-9 * any->token_flops, kind->item,
+                 dt_model_flops_formula(&config));
     dt_table_add(&table, DT_STYLE_DIM, "each GPU");
     dt_table_add(&table, DT_STYLE_PLAIN, "%s; %s x %lld accumulated; %s",
                  strategy_text(recipe, arena), batch_text(recipe, arena),
