@@ -1,9 +1,11 @@
 /* store: opens the store. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
@@ -188,6 +190,7 @@ dt_status dt_store_open(dt_store **out, const char *path, dt_error *err)
     }
     DT_TRY(store_file_prepare(path, err));
     store = dt_calloc(1, sizeof(*store));
+    store->watch = -1;
     store->path = dt_strdup(path);
     code = sqlite3_open_v2(path, &store->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
     if (store->db == NULL)
@@ -222,6 +225,8 @@ void dt_store_close(dt_store *store)
         DT_ASSERT(sqlite3_close(store->db) == SQLITE_OK); /* fails if a statement was left open */
     if (store->gatherer != NULL)
         store->gatherer->free(store);
+    if (store->watch >= 0)
+        close(store->watch);
     free(store->path);
     free(store);
 }
@@ -290,6 +295,64 @@ out:
     return st;
 }
 
+/* --- waiting for a change: a write to the WAL, which is in the store's folder */
+
+#define WAIT_LEAST_SECONDS 0.02
+
+static int watch_folder(const dt_store *store)
+{
+    char *folder = dt_strdup(store->path), *slash = strrchr(folder, '/');
+    int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+
+    if (slash == NULL)
+        folder[0] = '.';
+    folder[slash != NULL ? slash - folder + 1 : 1] = '\0';
+    if (watch >= 0 && inotify_add_watch(watch, folder, IN_MODIFY | IN_CREATE | IN_MOVED_TO) < 0) {
+        close(watch);
+        watch = -1;
+    }
+    free(folder);
+    return watch;
+}
+
+/* Reads the events that have come. Returns whether one is about a file whose name begins with the store's. */
+static bool read_changes(const dt_store *store)
+{
+    char events[8192] __attribute__((aligned(__alignof__(struct inotify_event))));
+    const char *slash = strrchr(store->path, '/');
+    const char *name = slash != NULL ? slash + 1 : store->path;
+    bool changed = false;
+    ssize_t got;
+
+    while ((got = read(store->watch, events, sizeof(events))) > 0)
+        for (ssize_t at = 0; at < got;) {
+            const struct inotify_event *event = (const void *)(events + at);
+
+            changed = changed || (event->mask & IN_Q_OVERFLOW) != 0 ||
+                      (event->len > 0 && strncmp(event->name, name, strlen(name)) == 0);
+            at += (ssize_t)(sizeof(*event) + event->len);
+        }
+    return changed;
+}
+
+bool dt_store_wait(dt_store *store, double seconds)
+{
+    double end = dt_clock_monotonic_seconds() + seconds, left;
+    bool changed = false;
+
+    if (store->watch < 0)
+        store->watch = watch_folder(store);
+    dt_clock_sleep_seconds(seconds < WAIT_LEAST_SECONDS ? seconds : WAIT_LEAST_SECONDS);
+    while (!changed && (left = end - dt_clock_monotonic_seconds()) > 0) {
+        struct pollfd watch = {store->watch, POLLIN, 0};
+
+        if (poll(&watch, 1, (int)(left * 1000) + 1) <= 0)
+            break; /* the time is over, or a signal came */
+        changed = read_changes(store);
+    }
+    return changed;
+}
+
 /* read_only: opens the store where it cannot be written: on a full disk, or a file system that is mounted read-only.
  *
  * SQLite can read a store with a WAL without writing only if its -shm also exists. Without a WAL no process
@@ -356,6 +419,7 @@ static dt_status open_to_read(dt_store **out, const char *path, const char *opti
     dt_status st = DT_OK;
 
     *out = NULL;
+    store->watch = -1;
     store->path = dt_strdup(path);
     DT_TRY(open_file(store, options, err));
     *out = store;

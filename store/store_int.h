@@ -42,6 +42,7 @@ struct dt_store {
     dev_t device; /* of the opened file */
     ino_t inode;
     int patience_ms;
+    int watch;      /* inotify of the folder, for dt_store_wait; -1: none yet */
     bool back_owed; /* a rollback failed and has to be repeated (dt_sql_back) */
     struct {
         const char *sql; /* the key: a string constant */

@@ -13,7 +13,8 @@
 
 /* --- the speed of the machine */
 
-#define MEASURE_SECONDS  0.08
+#define MEASURE_SECONDS  0.02 /* a start waits for it */
+#define MEASURE_LEAST    3    /* products, however long they take */
 #define MEASURE_MAX_ROWS 1024
 #define CARD_MAX_ROWS    4096 /* fewer rows do not keep a GPU busy */
 #define CARD_TRAIN       8 /* products per wait on a GPU, where a wait takes as long as a small product */
@@ -48,6 +49,7 @@ dt_status dt_measure_matmul(double *flops_per_second, const dt_model *model, dt_
     dt_device_arena memory = {0};
     dt_tensor x, w, y, no_bias;
     double begun, start, seconds, best = 0;
+    int products = 0;
     dt_status st = DT_OK;
 
     *flops_per_second = 0;
@@ -73,7 +75,7 @@ dt_status dt_measure_matmul(double *flops_per_second, const dt_model *model, dt_
         seconds = dt_clock_monotonic_seconds() - start;
         /* minimum: other processes may take the processor */
         best = best == 0 || seconds < best ? seconds : best;
-    } while (start + seconds - begun < MEASURE_SECONDS);
+    } while (++products < MEASURE_LEAST || start + seconds - begun < MEASURE_SECONDS);
     *flops_per_second = best > 0 ? 2.0 * (double)(train * rows * in * out_width) / best : 0;
 out:
     dt_device_arena_close(&memory);

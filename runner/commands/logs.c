@@ -228,7 +228,7 @@ static dt_status follow(source *from, dt_log_boundaries *between, const dt_term 
         if (news != NULL)
             dt_report_say("dtrun: run '%s': %s", id, news);
         if (!dt_run_state_is_terminal(run.state))
-            dt_clock_sleep_seconds(LOOK_SECONDS);
+            (void)dt_store_wait(store, LOOK_SECONDS);
     } while (!dt_run_state_is_terminal(run.state) && !dt_interrupt_seen());
     if (!dt_run_state_is_terminal(run.state))
         call->exit_code = DT_EXIT_INTERRUPTED;

@@ -108,7 +108,7 @@ static dt_status await_end(dt_run *run, bool *left, dt_store *store, const dt_ca
             dt_report_say("dtrun stop: run %s is %s at step %lld, after %.0f s", id,
                           dt_run_state_name(seen.state), (long long)seen.step, now - start);
         }
-        dt_clock_sleep_seconds(LOOK_SECONDS);
+        (void)dt_store_wait(store, LOOK_SECONDS);
     }
     DT_TRY(dt_store_run_find(store, run, id, call->arena, err));
 out:

@@ -8,8 +8,7 @@
 #include "runner/view/follow/follow.h"
 #include "runner/view/runs/runs.h"
 
-#define LOOK_SECONDS \
-    0.2 /* the history cannot notify: polling interval of every command that follows a run */
+#define LOOK_SECONDS 0.2 /* most between two looks: not every file system tells of changes */
 
 typedef struct condition {
     const char *text;
@@ -115,7 +114,7 @@ static dt_status follow(const char **met, dt_run *run, condition *conditions, si
         DT_TRY(dt_upkeep_look(&news, &upkeep, run, err));
         if (news != NULL)
             dt_report_say("dtrun: run '%s': %s", id, news);
-        dt_clock_sleep_seconds(LOOK_SECONDS);
+        (void)dt_store_wait(store, LOOK_SECONDS);
         now = dt_clock_monotonic_seconds();
         dt_arena_reset(arena);
         (void)dt_store_renew(store, id);

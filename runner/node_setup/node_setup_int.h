@@ -74,9 +74,26 @@ dt_status dt_nodes_check_glibc(const char *node, const json_t *facts, const char
 /* node_command.c: reads the next line of the command's output, without its line feed; "" at the end. */
 dt_status dt_nodes_line(dt_strbuf *line, dt_remote *remote, double timeout_seconds, dt_error *err);
 
-/* node_command.c: returns the size of the file `path` on the node; -1 if it is not a readable file. */
-dt_status dt_nodes_size(int64_t *bytes, const char *node, const char *agent, const char *path,
-                        const atomic_bool *cancelled, dt_error *err);
+/* node_command.c: asks the agent on a node one thing after the other, over one connection that the first question
+ * opens. One thread at a time. */
+typedef struct dt_talk {
+    const char *node, *agent; /* the agent's path on the node; both borrowed */
+    const atomic_bool *cancelled;
+    dt_remote remote;
+    bool open;
+} dt_talk;
+
+/* words: a request of a talk (remote_helper/remote_helper.h), ended by NULL. *answer: what it prints, reset first.
+ * stall_seconds: most between two lines. DT_ERR_IO: the request failed, with the node's error. */
+dt_status dt_talk_ask(dt_talk *talk, dt_strbuf *answer, const char *const *words,
+                      double stall_seconds, dt_error *err);
+/* Returns the size of the file `path` on the node; -1 if it is not a readable file. */
+dt_status dt_talk_size(int64_t *bytes, dt_talk *talk, const char *path, dt_error *err);
+/* Reads a file from `offset` on, and passes its bytes to `take` as they come. DT_ERR_IO: the node cannot read it. */
+typedef dt_status dt_talk_take(void *context, const void *bytes, size_t length, dt_error *err);
+dt_status dt_talk_get(dt_talk *talk, const char *path, int64_t offset, dt_talk_take *take,
+                      void *context, dt_error *err);
+void dt_talk_end(dt_talk *talk); /* accepts one that was never opened */
 
 /* node_layout.c: appends CHECKPOINTS/node-K, where ranks of a node that shares the run's folder write their part of a
  * checkpoint if other nodes do not share the folder. */
@@ -101,14 +118,14 @@ void dt_packer_free(dt_packer *packer);
 /* transfer/upload.c: copies a file to CACHE/data on the node, or into the folder `into` on the node;
  * resumes an interrupted upload. digest: of its content, NULL if unknown. *there: its path on the node. */
 dt_status dt_upload_file(const char **there, const char *path, const char *digest, const char *into,
-                         const char *agent, const dt_prepare_request *request, dt_arena *arena,
+                         dt_talk *talk, const dt_prepare_request *request, dt_arena *arena,
                          dt_error *err);
 /* transfer/upload.c: compares a file of the launch machine with the file of the same path on the node. */
 typedef enum dt_same { DT_SAME, DT_OTHER, DT_MISSING } dt_same;
-dt_status dt_nodes_compare(dt_same *out, const char *path, const char *agent,
+dt_status dt_nodes_compare(dt_same *out, const char *path, dt_talk *talk,
                            const dt_prepare_request *request, dt_arena *arena, dt_error *err);
 /* transfer/stage.c: copies the plan's data and weights; adds files with another path on the node to `paths`. */
-dt_status dt_stage_data(json_t *paths, const char *agent, const dt_prepare_request *request,
+dt_status dt_stage_data(json_t *paths, dt_talk *talk, const dt_prepare_request *request,
                         dt_arena *arena, dt_error *err);
 
 /* workdir/send.c: returns the folder of the plan's command if nodes that do not share it get it; NULL: another task, or
@@ -124,8 +141,8 @@ dt_status dt_stage_setup(dt_node_layout *layout, const char *cache,
                          const dt_prepare_request *request, dt_arena *arena, dt_error *err);
 
 /* Copies the checkpoint that the plan resumes from to the node's checkpoints, its `complete` marker last. */
-dt_status dt_stage_checkpoint(const dt_node_layout *layout, const dt_prepare_request *request,
-                              dt_arena *arena, dt_error *err);
+dt_status dt_stage_checkpoint(const dt_node_layout *layout, dt_talk *talk,
+                              const dt_prepare_request *request, dt_arena *arena, dt_error *err);
 
 /* transfer/stage.c: gives the node the checkpoint of a command's program that the plan continues from, if it was
  * brought to this machine. Sets layout->saved if it is not placed where the program saved it. */

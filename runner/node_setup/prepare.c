@@ -148,13 +148,13 @@ static dt_status try_engine(const char *node, const char *engine, const atomic_b
 }
 
 /* Creates a file in the local folder: a node that sees it shares the folder. */
-static dt_status probe_shared(bool *shared, const dt_prepare_request *request, const char *agent,
+static dt_status probe_shared(bool *shared, const dt_prepare_request *request, dt_talk *talk,
                               dt_arena *arena, dt_error *err)
 {
     char token[64];
     const char *path = dt_arena_printf(arena, "%s/.probe-%lld-%d", request->checkpoints_here,
                                        (long long)request->node_index, (int)getpid());
-    const char *const words[] = {agent, "node", "same", path, token, NULL};
+    const char *const words[] = {"same", path, token, NULL};
     dt_status st = DT_OK;
     dt_strbuf answer;
 
@@ -163,8 +163,7 @@ static dt_status probe_shared(bool *shared, const dt_prepare_request *request, c
     snprintf(token, sizeof(token), "%lld %d", (long long)dt_clock_wall_ms(), (int)getpid());
     DT_TRY(dt_file_make_dirs(request->checkpoints_here, 0700, err));
     DT_TRY(dt_file_write_atomic(path, token, strlen(token), 0600, err));
-    DT_TRY(
-        dt_nodes_ask(&answer, request->node, words, NULL, 0, ASK_SECONDS, request->cancelled, err));
+    DT_TRY(dt_talk_ask(talk, &answer, words, ASK_SECONDS, err));
     *shared = strcmp(answer.data, "yes\n") == 0;
 out:
     unlink(path);
@@ -172,21 +171,21 @@ out:
     return st;
 }
 
-static dt_status make_folder(const char *path, const dt_prepare_request *request, const char *agent,
-                             dt_error *err)
+static dt_status make_folder(const char *path, dt_talk *talk, dt_error *err)
 {
-    const char *const words[] = {agent, "node", "folder", path, NULL};
+    const char *const words[] = {"folder", path, NULL};
     dt_strbuf answer;
     dt_status st;
 
     dt_strbuf_init(&answer);
-    st = dt_nodes_ask(&answer, request->node, words, NULL, 0, ASK_SECONDS, request->cancelled, err);
+    st = dt_talk_ask(talk, &answer, words, ASK_SECONDS, err);
     dt_strbuf_release(&answer);
     return st;
 }
 
-static dt_status choose_folders(dt_node_layout *out, const dt_prepare_request *request,
-                                const json_t *facts, dt_arena *arena, dt_error *err)
+static dt_status choose_folders(dt_node_layout *out, dt_talk *talk,
+                                const dt_prepare_request *request, const json_t *facts,
+                                dt_arena *arena, dt_error *err)
 {
     const char *state = json_string_value(json_object_get(facts, "state"));
     dt_status st = DT_OK;
@@ -196,15 +195,15 @@ static dt_status choose_folders(dt_node_layout *out, const dt_prepare_request *r
                  request->node);
     out->folder = dt_arena_printf(arena, "%s/nodes/%s/attempt-%lld/node-%lld", state, request->run,
                                   (long long)request->attempt, (long long)request->node_index);
-    DT_TRY(make_folder(out->folder, request, out->agent, err));
-    DT_TRY(probe_shared(&out->checkpoints_shared, request, out->agent, arena, err));
+    DT_TRY(make_folder(out->folder, talk, err));
+    DT_TRY(probe_shared(&out->checkpoints_shared, request, talk, arena, err));
     if (out->checkpoints_shared) {
         out->checkpoints = dt_arena_strdup(arena, request->checkpoints_here);
         return DT_OK;
     }
     out->checkpoints = dt_arena_printf(arena, "%s/nodes/%s/checkpoints-%lld", state, request->run,
                                        (long long)request->node_index);
-    DT_TRY(make_folder(out->checkpoints, request, out->agent, err));
+    DT_TRY(make_folder(out->checkpoints, talk, err));
 out:
     return st;
 }
@@ -254,6 +253,7 @@ static dt_status prepare_there(dt_node_layout *out, const dt_prepare_request *re
     json_t *facts = NULL;
     char *mark = NULL;
     dt_bundle bundle = {.hash = "-"};
+    dt_talk talk = {.node = request->node, .cancelled = request->cancelled};
     int64_t skew_ms;
 
     DT_TRY(dt_bootstrap_init(&bootstrap, arena, err));
@@ -269,14 +269,15 @@ static dt_status prepare_there(dt_node_layout *out, const dt_prepare_request *re
     out->node = dt_arena_strdup(arena, request->node);
     DT_TRY(dt_bootstrap_agent(&out->agent, &bootstrap, request->node, facts, arena, err));
     DT_TRY(put_bundle(out, request, &bundle, facts, arena, err));
-    DT_TRY(choose_folders(out, request, facts, arena, err));
+    talk.agent = out->agent;
+    DT_TRY(choose_folders(out, &talk, request, facts, arena, err));
     if (request->node_count == 1)
         out->address = dt_arena_strdup(arena, "127.0.0.1");
     else
         DT_TRY(take_addresses(out, request, facts, NULL, arena, err));
     out->paths = json_object();
-    DT_TRY(dt_stage_data(out->paths, out->agent, request, arena, err));
-    DT_TRY(dt_stage_checkpoint(out, request, arena, err));
+    DT_TRY(dt_stage_data(out->paths, &talk, request, arena, err));
+    DT_TRY(dt_stage_checkpoint(out, &talk, request, arena, err));
     DT_TRY(dt_stage_workdir(out, facts, request, arena, err));
     DT_TRY(dt_stage_saved(out, request, arena, err));
     DT_TRY(dt_json_get_string(&cache, facts, "cache", request->node, err));
@@ -287,6 +288,7 @@ out:
         json_decref(out->paths);
         out->paths = NULL;
     }
+    dt_talk_end(&talk);
     dt_workdir_unmark(mark);
     json_decref(facts);
     dt_bootstrap_release(&bootstrap);

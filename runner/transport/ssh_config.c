@@ -1,11 +1,13 @@
 /* ssh_config: asks ssh for its configuration of a host (ssh -G) and why it cannot connect to it, and names
  * the control socket of the connection that commands to one node share. */
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
 
 #include "base/child.h"
+#include "base/clock.h"
 #include "base/strbuf.h"
 #include "runner/transport/transport_int.h"
 
@@ -13,13 +15,73 @@
 #define ASK_SECONDS       12.0
 #define RESOLVE_MAX_BYTES ((size_t)1 << 20)
 
+/* What ssh answered in the last seconds: the preparation of a node runs many commands there, each of which needs it. */
+#define KNOWN_SECONDS 5.0
+enum { KNOWN_MAX = 128 };
+
+static struct known {
+    char host[256];
+    dt_strbuf answer; /* kept when the place is used again */
+    double asked;     /* 0: unused */
+} known_hosts[KNOWN_MAX];
+static pthread_mutex_t known_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Returns the place of this host, or the one that was asked longest ago; call with the lock held. */
+static struct known *place_of(const char *host)
+{
+    struct known *oldest = &known_hosts[0];
+
+    for (int i = 0; i < KNOWN_MAX; i++) {
+        if (known_hosts[i].asked > 0 && strcmp(known_hosts[i].host, host) == 0)
+            return &known_hosts[i];
+        if (known_hosts[i].asked < oldest->asked)
+            oldest = &known_hosts[i];
+    }
+    return oldest;
+}
+
+static bool recall(dt_strbuf *out, const char *host)
+{
+    const struct known *place;
+    bool found;
+
+    pthread_mutex_lock(&known_lock);
+    place = place_of(host);
+    found = place->asked > 0 && strcmp(place->host, host) == 0 &&
+            dt_clock_monotonic_seconds() - place->asked < KNOWN_SECONDS;
+    if (found)
+        dt_strbuf_add(out, place->answer.data, place->answer.length);
+    pthread_mutex_unlock(&known_lock);
+    return found;
+}
+
+static void remember(const char *host, const dt_strbuf *answer, double asked)
+{
+    struct known *place;
+
+    if (strlen(host) >= sizeof(place->host))
+        return;
+    pthread_mutex_lock(&known_lock);
+    place = place_of(host);
+    if (place->asked == 0)
+        dt_strbuf_init(&place->answer);
+    dt_strbuf_reset(&place->answer);
+    dt_strbuf_add(&place->answer, answer->data, answer->length);
+    memcpy(place->host, host, strlen(host) + 1);
+    place->asked = asked;
+    pthread_mutex_unlock(&known_lock);
+}
+
 /* Replaces `out` with what 'ssh -G' prints for a host; false, and `out` empty, if ssh fails or does not end. */
 static bool ssh_resolve(dt_strbuf *out, const char *host)
 {
+    double asked = dt_clock_monotonic_seconds();
     const char *const argv[] = {"ssh", "-G", "--", host, NULL};
     int code;
 
     dt_strbuf_reset(out);
+    if (recall(out, host))
+        return true;
     if (dt_child_run(&code,
                      &(dt_child_call){.argv = argv,
                                       .out = out,
@@ -28,6 +90,8 @@ static bool ssh_resolve(dt_strbuf *out, const char *host)
                      NULL) != DT_OK ||
         code != 0)
         dt_strbuf_reset(out);
+    if (out->length > 0)
+        remember(host, out, asked);
     return out->length > 0;
 }
 

@@ -107,7 +107,7 @@ metrics: json
 failure: {max_restarts: 9}
 END
 wants 0 "" "$dtrun" launch --detach "$net/launch/steps.yaml"
-waits() { grep -qs "waits for [34]" "$(folder_of steps)/supervisor.log"; }
+waits() { grep -qs "restarting in [34]" "$(folder_of steps)/supervisor.log"; }
 await 20 waits
 wants 0 "" "$dtrun" stop steps
 is "the state" "$(value steps "o['state']")" stopped

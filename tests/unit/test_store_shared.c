@@ -202,9 +202,36 @@ static void test_a_writer_that_is_killed_a_hundred_times_loses_and_doubles_nothi
 
 #define WITH_STORE(f) cmocka_unit_test_setup_teardown(f, test_store_setup, test_store_teardown)
 
+/* A child changes the store after 100 ms: the wait ends long before its time; without a change it does not. */
+static void test_a_wait_ends_when_another_process_changes_the_store(void **state)
+{
+    test_store *t = *state;
+    double begun;
+    pid_t child;
+    int status;
+
+    test_store_run(t, "r1", "gpt");
+    (void)dt_store_wait(t->store, 0.05); /* takes what this process has changed */
+    assert_false(dt_store_wait(t->store, 0.05));
+    child = fork();
+    if (child == 0) {
+        dt_clock_sleep_seconds(0.1);
+        execlp("sqlite3", "sqlite3", t->path, "UPDATE runs SET name = 'other' WHERE id = 'r1'", NULL);
+        _exit(1);
+    }
+    begun = dt_clock_monotonic_seconds();
+    while (!dt_store_wait(t->store, 30) && dt_clock_monotonic_seconds() - begun < 30)
+        ;
+    assert_true(dt_clock_monotonic_seconds() - begun < 25);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(test_store_number(t, "SELECT COUNT(*) FROM runs WHERE name = 'other'"), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        WITH_STORE(test_a_wait_ends_when_another_process_changes_the_store),
         WITH_STORE(test_eight_writers_and_readers_on_a_fresh_store_never_meet_a_lock),
         WITH_STORE(test_a_writer_that_is_killed_a_hundred_times_loses_and_doubles_nothing),
     };

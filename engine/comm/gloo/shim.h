@@ -36,7 +36,7 @@ dt_status dt_gloo_open(dt_gloo **out, const dt_gloo_options *options, dt_error *
 void dt_gloo_close(dt_gloo *gloo); /* accepts NULL */
 
 /* In place. Rings in a fixed order (reduce-scatter, then all-gather), so that all ranks get the
- * same bits in every run. */
+ * same bits in every run; two ranks swap short arrays, with the same bits as a ring. */
 dt_status dt_gloo_all_reduce(dt_gloo *gloo, void *data, size_t elems, const dt_sum *sum,
                              dt_error *err);
 /* Collectives with the semantics of dt_comm (comm.h). */

@@ -1,5 +1,5 @@
-/* main: `dtrun-agent node ...`: runs one of the operations of remote_helper.h; those on a single file (put,
- * get, size, digest, same) are here. */
+/* main: `dtrun-agent node ...`: runs one of the operations of remote_helper.h, or several (talk); those on a single
+ * file (put, have, get, size, digest, same) are here. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -180,20 +180,27 @@ out:
     return st;
 }
 
-/* --- operations */
-
-static dt_status remote_helper_folder(const char *path, dt_error *err)
+static dt_status print_have(const char *digest, const char *name, dt_error *err)
 {
-    dt_status st = dt_file_make_dirs(path, 0700, err);
-    char absolute[PATH_MAX];
+    dt_strbuf path;
+    dt_status st;
 
-    if (st != DT_OK)
-        return st;
-    if (realpath(path, absolute) == NULL)
-        return DT_FAIL(err, DT_ERR_IO, "cannot use '%s': %s", path, strerror(errno));
-    puts(absolute);
-    return DT_OK;
+    dt_strbuf_init(&path);
+    DT_TRY(dt_remote_helper_cache(&path, err));
+    dt_strbuf_add_fmt(&path, "/data/%s/%s", digest, name);
+    if (dt_file_exists(path.data)) {
+        *strrchr(path.data, '/') = '\0';
+        (void)utimensat(AT_FDCWD, path.data, NULL, 0); /* so that cache.c sees it as used */
+        puts("have");
+    } else {
+        puts("no");
+    }
+out:
+    dt_strbuf_release(&path);
+    return st;
 }
+
+/* --- operations */
 
 static void print_size(const char *path)
 {
@@ -246,40 +253,112 @@ static void print_same(const char *path, const char *text)
     dt_strbuf_release(&folder);
 }
 
-static dt_status get(const char *path, int64_t offset, dt_error *err)
+/* told: prints first how many bytes follow. DT_ERR_PEER: the file became shorter after that. */
+static dt_status get(const char *path, int64_t offset, bool told, dt_error *err)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     dt_status st = DT_OK;
+    struct stat info = {0};
+    int64_t left;
     char piece[131072];
-    ssize_t got;
+    ssize_t got = 0;
 
-    if (fd < 0 || offset < 0 || lseek(fd, (off_t)offset, SEEK_SET) < 0)
+    if (fd < 0 || offset < 0 || lseek(fd, (off_t)offset, SEEK_SET) < 0 || fstat(fd, &info) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot read '%s': %s", path, strerror(errno));
-    while ((got = read(fd, piece, sizeof(piece))) > 0)
+    left = info.st_size > offset ? info.st_size - offset : 0;
+    if (told && (printf("%lld\n", (long long)left) < 0 || fflush(stdout) != 0))
+        DT_THROW(err, DT_ERR_PEER, "cannot answer: %s", strerror(errno));
+    while (left > 0 && (got = read(fd, piece, sizeof(piece))) > 0) {
+        got = got < left ? got : (ssize_t)left;
+        left -= got;
         DT_TRY(dt_file_write_all(STDOUT_FILENO, piece, (size_t)got, err));
-    if (got < 0)
-        DT_THROW(err, DT_ERR_IO, "cannot read '%s': %s", path, strerror(errno));
+    }
+    if (left > 0)
+        DT_THROW(err, told ? DT_ERR_PEER : DT_ERR_IO, "cannot read '%s': %s", path,
+                 got < 0 ? strerror(errno) : "it became shorter");
 out:
     if (fd >= 0)
         close(fd);
     return st;
 }
 
-/* Holds a flock on the folder until stdin ends, which protects it from removal. A file system without flock gives no
- * protection. */
+/* Holds a flock on the folder until this process ends, which protects it from removal. A file system without flock
+ * gives no protection. */
 static dt_status hold(const char *path, dt_error *err)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    char bytes[64];
 
     if (fd < 0)
         return DT_FAIL(err, DT_ERR_IO, "cannot hold '%s': %s", path, strerror(errno));
     (void)flock(fd, LOCK_SH);
     puts("held");
-    fflush(stdout);
-    while (read(STDIN_FILENO, bytes, sizeof(bytes)) > 0)
-        ;
-    close(fd);
+    return DT_OK;
+}
+
+/* Returns false if it is not an operation of a talk. */
+static bool answer(dt_status *st, int argc, char **argv, dt_error *err)
+{
+    const char *name = argc > 0 ? argv[0] : "";
+
+    *st = DT_OK;
+    if (strcmp(name, "folder") == 0 && argc == 2)
+        *st = dt_file_make_dirs(argv[1], 0700, err);
+    else if (strcmp(name, "size") == 0 && argc == 2)
+        print_size(argv[1]);
+    else if (strcmp(name, "digest") == 0 && argc == 2)
+        *st = digest(argv[1], err);
+    else if (strcmp(name, "same") == 0 && argc == 3)
+        print_same(argv[1], argv[2]);
+    else if (strcmp(name, "have") == 0 && argc == 3)
+        *st = print_have(argv[1], argv[2], err);
+    else if (strcmp(name, "hold") == 0 && argc == 2)
+        *st = hold(argv[1], err);
+    else if (strcmp(name, "get") == 0 && argc == 3)
+        *st = get(argv[1], strtoll(argv[2], NULL, 10), true, err);
+    else
+        return false;
+    return true;
+}
+
+enum { TALK_WORDS_MAX = 8 };
+
+/* Reads the words of the next request, which the caller frees. Returns 0 at the end of stdin. */
+static int next_request(char **words, int most)
+{
+    size_t room = 0;
+    int count = 0;
+
+    while (count < most && getdelim(&words[count], &room, '\0', stdin) > 1) {
+        room = 0;
+        count++;
+    }
+    return count;
+}
+
+static dt_status talk(dt_error *err)
+{
+    char *words[TALK_WORDS_MAX + 1];
+    int count;
+
+    do {
+        dt_error problem = DT_ERROR_INIT;
+        dt_status st = DT_OK;
+
+        memset(words, 0, sizeof(words));
+        count = next_request(words, TALK_WORDS_MAX);
+        if (count > 0 && !answer(&st, count, words, &problem))
+            st = DT_FAIL(&problem, DT_ERR_USAGE, "no such operation in a talk: %s", words[0]);
+        for (int i = 0; i <= TALK_WORDS_MAX; i++)
+            free(words[i]);
+        if (st == DT_ERR_PEER) /* the rest of the answer would be taken for the file */
+            return DT_FAIL(err, st, "%s", problem.message);
+        for (char *c = problem.message; *c != '\0'; c++)
+            *c = *c == '\n' ? ' ' : *c; /* of a path */
+        if (count > 0 &&
+            (printf(DT_TALK_END "%d %s\n", st != DT_OK, st != DT_OK ? problem.message : "") < 0 ||
+             fflush(stdout) != 0))
+            return DT_FAIL(err, DT_ERR_IO, "cannot answer: %s", strerror(errno));
+    } while (count > 0);
     return DT_OK;
 }
 
@@ -287,6 +366,8 @@ static dt_status run(int argc, char **argv, dt_error *err)
 {
     const char *name = argc > 0 ? argv[0] : "";
 
+    if (strcmp(name, "talk") == 0 && argc == 1)
+        return talk(err);
     if (strcmp(name, "probe") == 0 && (argc == 2 || argc == 3))
         return dt_remote_helper_probe(argv[1], argc == 3 ? argv[2] : NULL, err);
     if (strcmp(name, "collect") == 0 && argc == 2)
@@ -305,21 +386,7 @@ static dt_status run(int argc, char **argv, dt_error *err)
         return remote_helper_put(argv[1], strtoll(argv[2], NULL, 10), argv[3],
                                  argc == 5 ? argv[4] : NULL, err);
     if (strcmp(name, "get") == 0 && argc == 3)
-        return get(argv[1], strtoll(argv[2], NULL, 10), err);
-    if (strcmp(name, "hold") == 0 && argc == 2)
-        return hold(argv[1], err);
-    if (strcmp(name, "folder") == 0 && argc == 2)
-        return remote_helper_folder(argv[1], err);
-    if (strcmp(name, "size") == 0 && argc == 2) {
-        print_size(argv[1]);
-        return DT_OK;
-    }
-    if (strcmp(name, "digest") == 0 && argc == 2)
-        return digest(argv[1], err);
-    if (strcmp(name, "same") == 0 && argc == 3) {
-        print_same(argv[1], argv[2]);
-        return DT_OK;
-    }
+        return get(argv[1], strtoll(argv[2], NULL, 10), false, err);
     if (strcmp(name, "forget") == 0 && argc == 4)
         return dt_remote_helper_forget(argv[1], argv[2], argv[3], err);
     if (strcmp(name, "wipe") == 0 && argc == 2)

@@ -7,11 +7,6 @@
  *   put DIGEST BYTES NAME  stores a file from stdin in CACHE/data/DIGEST; resumes a partial upload (main.c)
  *   put ... NAME FOLDER    the same, in FOLDER
  *   get PATH OFFSET        writes a file from OFFSET to stdout
- *   size PATH              prints "BYTES INODE CHANGED" of a readable file, else "-1"
- *   digest PATH            prints "at BYTES" lines while it reads, then "is DIGEST" (../workdir/contents.h)
- *   same PATH TEXT         prints yes if the file contains TEXT and its folder is writable
- *   hold PATH              prints "held"; until stdin ends the folder is not pruned
- *   folder PATH            creates it, mode 0700, and prints its absolute name
  *   tree FOLDER [check | add]
  *                          gives the folder of a command the files of a list on stdin (tree.c)
  *   collect FOLDER         sends files of FOLDER, whose paths are on stdin (collect.c)
@@ -24,6 +19,20 @@
  *   leave                  starts a detached process, and prints "PID START" (probe.c)
  *   look PID START         prints "alive" or "gone" for that process, and ends it
  *   dial ADDRESS PORT ...  makes these connections; prints a line for each
+ *   talk                   answers requests on stdin, one after the other (main.c)
+ *
+ * Requests of a talk:
+ *
+ *   size PATH              prints "BYTES INODE CHANGED" of a readable file, else "-1"
+ *   digest PATH            prints "at BYTES" lines while it reads, then "is DIGEST" (../workdir/contents.h)
+ *   same PATH TEXT         prints yes if the file contains TEXT and its folder is writable
+ *   have DIGEST NAME       prints "have" if CACHE/data/DIGEST/NAME exists, else "no"
+ *   hold PATH              prints "held"; until the talk ends the folder is not pruned
+ *   folder PATH            creates it and the folders above it, mode 0700
+ *   get PATH OFFSET        prints how many bytes the file has from OFFSET on; then these follow
+ *
+ * Each word of a request ends with a NUL, and a request with one more. An answer is what is printed above, then
+ * a line of DT_TALK_END, 0 or 1 if it failed, a space and the error.
  *
  * CACHE is derived from the program's own path, CACHE/agents/HASH. Errors are one line on stderr, with exit code 3, or
  * DT_REMOTE_HELPER_CONFLICT (tree); no incomplete file gets its final name.
@@ -63,6 +72,7 @@ void dt_cache_pin_release(char *mark); /* removes the mark and frees its path; a
 /* Returns true if the entry is pinned, or a process of this machine runs from it. */
 bool dt_cache_is_used(const char *cache, const char *kind, const char *name);
 
+#define DT_TALK_END                   "\036" /* begins no line of an operation's output */
 #define DT_REMOTE_HELPER_HEADER_BYTES ((size_t)1 << 20)
 #define DT_REMOTE_HELPER_CONFLICT \
     4 /* exit code: stderr has the names of files that both sides changed */

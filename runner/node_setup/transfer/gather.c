@@ -34,6 +34,7 @@ typedef struct dt_gathering {
     const dt_gather_request *request;
     const char *folder; /* CHECKPOINTS/NAME.partial on this machine */
     char *piece;        /* DT_GATHER_PIECE_BYTES */
+    dt_talk *talks;     /* [count] of the request */
 } dt_gathering;
 
 #define DT_GATHER_PIECE_BYTES ((size_t)262144)
@@ -41,8 +42,7 @@ typedef struct dt_gathering {
 /* download: copies one file of a checkpoint from the node that has it to the launch machine;
  * resumes an interrupted copy. */
 
-#define STALL_SECONDS 30.0
-#define UNFINISHED    ".fetching"
+#define UNFINISHED ".fetching"
 
 /* Returns true if the node's checkpoints are on its own disk. */
 static bool gather_is_far(const dt_node_layout *layout)
@@ -60,63 +60,71 @@ static void path_there(dt_strbuf *out, const dt_gathering *gathering, const dt_n
     dt_strbuf_add_fmt(out, "/%s/%s", gathering->request->name, file);
 }
 
-/* Returns the size of NAME/`file` on the node; -1: it is missing. */
-static dt_status size_there(int64_t *bytes, const dt_gathering *gathering,
-                            const dt_node_layout *layout, const char *file, dt_error *err)
+/* Returns the size of NAME/`file` on node i; -1: it is missing. */
+static dt_status size_there(int64_t *bytes, const dt_gathering *gathering, int64_t i,
+                            const char *file, dt_error *err)
 {
     dt_strbuf path;
     dt_status st;
 
     dt_strbuf_init(&path);
-    path_there(&path, gathering, layout, file);
-    st = dt_nodes_size(bytes, layout->node, layout->agent, path.data, gathering->request->cancelled,
-                       err);
+    path_there(&path, gathering, &gathering->request->layouts[i], file);
+    st = dt_talk_size(bytes, &gathering->talks[i], path.data, err);
     dt_strbuf_release(&path);
     return st;
 }
 
-/* Reads NAME/`file` of the node's checkpoints. */
-static dt_status gather_read_there(dt_strbuf *out, const dt_gathering *gathering,
-                                   const dt_node_layout *layout, const char *file, dt_error *err)
+#define INDEX_MAX_BYTES ((size_t)64 << 20)
+
+static dt_status take_text(void *context, const void *bytes, size_t length, dt_error *err)
+{
+    dt_strbuf *out = context;
+
+    if (out->length + length > INDEX_MAX_BYTES)
+        return DT_FAIL(err, DT_ERR_CORRUPT, "the index of a checkpoint has over %zu MB",
+                       INDEX_MAX_BYTES >> 20);
+    dt_strbuf_add(out, bytes, length);
+    return DT_OK;
+}
+
+/* Reads NAME/`file` of node i's checkpoints. */
+static dt_status gather_read_there(dt_strbuf *out, const dt_gathering *gathering, int64_t i,
+                                   const char *file, dt_error *err)
 {
     dt_strbuf path;
     dt_status st;
 
     dt_strbuf_init(&path);
-    path_there(&path, gathering, layout, file);
-    {
-        const char *const words[] = {layout->agent, "node", "get", path.data, "0", NULL};
-
-        st = dt_nodes_ask(out, layout->node, words, NULL, 0, DT_GATHER_ASK_SECONDS,
-                          gathering->request->cancelled, err);
-    }
+    path_there(&path, gathering, &gathering->request->layouts[i], file);
+    st = dt_talk_get(&gathering->talks[i], path.data, 0, take_text, out, err);
     dt_strbuf_release(&path);
     return st;
 }
 
-/* Keeps the checkpoint from being removed on the node until *out is closed. DT_ERR_NOT_FOUND: it was removed. */
-static dt_status gather_keepalive(dt_remote *out, const dt_gathering *gathering,
-                                  const dt_node_layout *layout, dt_error *err)
+/* Keeps the checkpoint from being removed on node i until its talk ends. DT_ERR_NOT_FOUND: it was removed. */
+static dt_status gather_keepalive(const dt_gathering *gathering, int64_t i, dt_error *err)
 {
+    const dt_node_layout *layout = &gathering->request->layouts[i];
+    dt_talk *talk = &gathering->talks[i];
     dt_error problem = DT_ERROR_INIT;
     dt_strbuf path, heard;
     dt_status st = DT_OK;
-    int code = 0;
 
     dt_strbuf_init(&path);
     dt_strbuf_init(&heard);
     path_there(&path, gathering, layout, "");
+    *talk = (dt_talk){
+        .node = layout->node, .agent = layout->agent, .cancelled = gathering->request->cancelled};
     {
-        const char *const words[] = {layout->agent, "node", "hold", path.data, NULL};
+        const char *const words[] = {"hold", path.data, NULL};
 
-        DT_TRY(dt_remote_open(out, layout->node, words, gathering->request->cancelled, err));
+        st = dt_talk_ask(talk, &heard, words, DT_GATHER_ASK_SECONDS, &problem);
     }
-    DT_TRY(dt_nodes_line(&heard, out, DT_GATHER_ASK_SECONDS, err));
-    if (strcmp(heard.data, "held") == 0)
-        goto out;
-    DT_TRY(dt_remote_finish(out, &code, &problem, DT_GATHER_ASK_SECONDS, err));
-    DT_THROW(err, DT_ERR_NOT_FOUND, "node '%s' no longer has checkpoint '%s'", layout->node,
-             gathering->request->name);
+    if (st == DT_ERR_IO)
+        DT_THROW(err, DT_ERR_NOT_FOUND, "node '%s' no longer has checkpoint '%s'", layout->node,
+                 gathering->request->name);
+    if (st != DT_OK)
+        DT_THROW(err, st, "%s", problem.message);
 out:
     dt_strbuf_release(&path);
     dt_strbuf_release(&heard);
@@ -154,33 +162,18 @@ out:
     return st;
 }
 
-/* Appends all that the node sends to `fd`. */
-static dt_status take(dt_remote *remote, int fd, const dt_gathering *gathering, dt_error *err)
+static dt_status take_bytes(void *context, const void *bytes, size_t length, dt_error *err)
 {
-    dt_status st = DT_OK;
-    size_t got;
-
-    while (st == DT_OK) {
-        st = dt_remote_read(remote, gathering->piece, DT_GATHER_PIECE_BYTES, &got, STALL_SECONDS,
-                            err);
-        if (st != DT_OK || got == 0)
-            break;
-        st = dt_file_write_all(fd, gathering->piece, got, err);
-    }
-    if (st == DT_OK)
-        st = dt_remote_finish(remote, NULL, NULL, DT_GATHER_ASK_SECONDS, err);
-    if (st == DT_OK && fsync(fd) != 0)
-        st = DT_FAIL(err, DT_ERR_IO, "cannot write: %s", strerror(errno));
-    return st;
+    return dt_file_write_all(*(const int *)context, bytes, length, err);
 }
 
-static dt_status fetch(const dt_gathering *gathering, const dt_node_layout *layout,
-                       const char *name, int64_t bytes, const char *digest, dt_error *err)
+/* Copies the file from node i. */
+static dt_status fetch(const dt_gathering *gathering, int64_t i, const char *name, int64_t bytes,
+                       const char *digest, dt_error *err)
 {
+    const dt_node_layout *layout = &gathering->request->layouts[i];
     dt_strbuf there, here, unfinished;
-    dt_remote remote = {0};
     dt_status st = DT_OK;
-    char offset[32];
     bool good;
     off_t have;
     int fd = -1;
@@ -200,13 +193,9 @@ static dt_status fetch(const dt_gathering *gathering, const dt_node_layout *layo
     }
     if (have < 0)
         DT_THROW(err, DT_ERR_IO, "cannot write '%s': %s", unfinished.data, strerror(errno));
-    snprintf(offset, sizeof(offset), "%lld", (long long)have);
-    {
-        const char *const words[] = {layout->agent, "node", "get", there.data, offset, NULL};
-
-        DT_TRY(dt_remote_open(&remote, layout->node, words, gathering->request->cancelled, err));
-    }
-    DT_TRY(take(&remote, fd, gathering, err));
+    DT_TRY(dt_talk_get(&gathering->talks[i], there.data, have, take_bytes, &fd, err));
+    if (fsync(fd) != 0)
+        DT_THROW(err, DT_ERR_IO, "cannot write '%s': %s", unfinished.data, strerror(errno));
     DT_TRY(check_file(&good, gathering, unfinished.data, bytes, digest, err));
     if (!good) {
         unlink(unfinished.data);
@@ -216,7 +205,6 @@ static dt_status fetch(const dt_gathering *gathering, const dt_node_layout *layo
     if (rename(unfinished.data, here.data) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot rename '%s': %s", unfinished.data, strerror(errno));
 out:
-    dt_remote_close(&remote);
     if (fd >= 0)
         close(fd);
     dt_strbuf_release(&there);
@@ -281,10 +269,10 @@ static dt_status gather_download(const dt_gathering *gathering, const json_t *it
                 DT_TRY(check_file(&good, gathering, here.data, bytes, digest, err));
             continue;
         }
-        DT_TRY(size_there(&has, gathering, layout, name, err));
+        DT_TRY(size_there(&has, gathering, i, name, err));
         good = has >= 0;
         if (good)
-            DT_TRY(fetch(gathering, layout, name, bytes, digest, err));
+            DT_TRY(fetch(gathering, i, name, bytes, digest, err));
     }
     if (!good)
         DT_THROW(err, DT_ERR_NOT_FOUND, "no node has '%s' of checkpoint '%s'", name, request->name);
@@ -338,7 +326,7 @@ static dt_status fetch_index(json_t **index, const dt_gathering *gathering, dt_e
 
     dt_strbuf_init(&bytes);
     dt_strbuf_init(&path);
-    DT_TRY(gather_read_there(&bytes, gathering, layout, DT_CHECKPOINT_INDEX, err));
+    DT_TRY(gather_read_there(&bytes, gathering, 0, DT_CHECKPOINT_INDEX, err));
     dt_digest_of(digest, bytes.data, bytes.length);
     if (strcmp(digest, request->digest) != 0)
         DT_THROW(err, DT_ERR_CORRUPT, "checkpoint '%s' on node '%s' is a different one",
@@ -412,16 +400,16 @@ static void prune(const dt_gather_request *request)
     dt_strbuf_release(&path);
 }
 
-static dt_status gather(const dt_gathering *gathering, const char *name, dt_error *err)
+static dt_status gather(dt_gathering *gathering, const char *name, dt_error *err)
 {
     int64_t count = gathering->request->count;
-    dt_remote *keepalives = dt_calloc((size_t)count, sizeof(*keepalives));
     json_t *index = NULL, *files, *item;
     dt_status st = DT_OK;
     size_t i;
 
+    gathering->talks = dt_calloc((size_t)count, sizeof(gathering->talks[0]));
     for (int64_t n = 0; n < count; n++)
-        DT_TRY(gather_keepalive(&keepalives[n], gathering, &gathering->request->layouts[n], err));
+        DT_TRY(gather_keepalive(gathering, n, err));
     DT_TRY(dt_file_make_dirs(gathering->folder, 0700, err));
     DT_TRY(fetch_index(&index, gathering, err));
     DT_TRY(dt_json_get_array(&files, index, "files", "index", err));
@@ -431,8 +419,8 @@ static dt_status gather(const dt_gathering *gathering, const char *name, dt_erro
     prune(gathering->request);
 out:
     for (int64_t n = 0; n < count; n++)
-        dt_remote_close(&keepalives[n]);
-    free(keepalives);
+        dt_talk_end(&gathering->talks[n]);
+    free(gathering->talks);
     json_decref(index);
     return st;
 }

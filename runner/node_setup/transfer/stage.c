@@ -18,7 +18,7 @@
 
 typedef struct staging {
     json_t *paths;
-    const char *agent;
+    dt_talk *talk;
     bool never;
     const dt_prepare_request *request;
     dt_arena *arena;
@@ -56,13 +56,13 @@ static dt_status place_file(const char **there, const char *path, const staging 
 
     *there = path;
     if (!dt_file_exists(path)) {
-        DT_TRY(dt_nodes_size(&bytes, request->node, stage->agent, path, request->cancelled, err));
+        DT_TRY(dt_talk_size(&bytes, stage->talk, path, err));
         if (bytes < 0)
             DT_THROW(err, DT_ERR_IO, "'%s' exists neither on this machine nor on node '%s'", path,
                      request->node);
         return DT_OK; /* the file exists on the nodes only */
     }
-    DT_TRY(dt_nodes_compare(&same, path, stage->agent, request, stage->arena, err));
+    DT_TRY(dt_nodes_compare(&same, path, stage->talk, request, stage->arena, err));
     if (same == DT_SAME)
         return DT_OK;
     if (stage->never)
@@ -70,7 +70,7 @@ static dt_status place_file(const char **there, const char *path, const staging 
                  "data '%s' %s on node '%s', but data.ship is never: put the file there, or set "
                  "data.ship: auto",
                  path, same == DT_MISSING ? "is not" : "is a different file", request->node);
-    DT_TRY(dt_upload_file(there, path, NULL, NULL, stage->agent, request, stage->arena, err));
+    DT_TRY(dt_upload_file(there, path, NULL, NULL, stage->talk, request, stage->arena, err));
 out:
     return st;
 }
@@ -175,13 +175,13 @@ out:
     return st;
 }
 
-dt_status dt_stage_data(json_t *paths, const char *agent, const dt_prepare_request *request,
+dt_status dt_stage_data(json_t *paths, dt_talk *talk, const dt_prepare_request *request,
                         dt_arena *arena, dt_error *err)
 {
     const json_t *data = json_object_get(json_object_get(request->plan, "recipe"), "data");
     const char *ship = json_string_value(json_object_get(data, "ship"));
     staging stage = {.paths = paths,
-                     .agent = agent,
+                     .talk = talk,
                      .never = ship != NULL && strcmp(ship, "never") == 0,
                      .request = request,
                      .arena = arena};
@@ -199,17 +199,17 @@ out:
 
 /* --- the checkpoint to resume from */
 
-static dt_status stage_part(const char *folder, const char *name, const char *digest,
-                            const dt_node_layout *layout, const char *into,
-                            const dt_prepare_request *request, dt_arena *arena, dt_error *err)
+static dt_status stage_part(const char *folder, const char *name, const char *digest, dt_talk *talk,
+                            const char *into, const dt_prepare_request *request, dt_arena *arena,
+                            dt_error *err)
 {
     const char *path = dt_arena_printf(arena, "%s/%s", folder, name), *there;
 
-    return dt_upload_file(&there, path, digest, into, layout->agent, request, arena, err);
+    return dt_upload_file(&there, path, digest, into, talk, request, arena, err);
 }
 
-dt_status dt_stage_checkpoint(const dt_node_layout *layout, const dt_prepare_request *request,
-                              dt_arena *arena, dt_error *err)
+dt_status dt_stage_checkpoint(const dt_node_layout *layout, dt_talk *talk,
+                              const dt_prepare_request *request, dt_arena *arena, dt_error *err)
 {
     const char *from = json_string_value(json_object_get(request->plan, "resume_from"));
     const char *index_path, *into, *name, *digest;
@@ -226,10 +226,10 @@ dt_status dt_stage_checkpoint(const dt_node_layout *layout, const dt_prepare_req
     json_array_foreach(files, i, item) {
         DT_TRY(dt_json_get_string(&name, item, "name", index_path, err));
         DT_TRY(dt_json_get_string(&digest, item, "xxh3_128", index_path, err));
-        DT_TRY(stage_part(from, name, digest, layout, into, request, arena, err));
+        DT_TRY(stage_part(from, name, digest, talk, into, request, arena, err));
     }
-    DT_TRY(stage_part(from, DT_CHECKPOINT_INDEX, NULL, layout, into, request, arena, err));
-    DT_TRY(stage_part(from, DT_CHECKPOINT_MARKER, NULL, layout, into, request, arena, err));
+    DT_TRY(stage_part(from, DT_CHECKPOINT_INDEX, NULL, talk, into, request, arena, err));
+    DT_TRY(stage_part(from, DT_CHECKPOINT_MARKER, NULL, talk, into, request, arena, err));
 out:
     json_decref(index);
     return st;

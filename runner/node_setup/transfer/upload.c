@@ -77,7 +77,6 @@ void dt_packer_free(dt_packer *packer)
 #define SIZE_SECONDS 20.0
 #define COMPARE_STALL_SECONDS \
     600.0 /* another launch can be reading the same file; this one waits */
-#define COMPARE_SETTLE_SECONDS 20.0
 
 /* The answer to "size", "BYTES INODE CHANGED"; bytes -1: there is no such file. */
 typedef struct look {
@@ -85,54 +84,42 @@ typedef struct look {
     unsigned long long inode;
 } look;
 
-static dt_status look_there(look *out, const char *path, const char *agent,
-                            const dt_prepare_request *request, dt_error *err)
+static dt_status look_there(look *out, const char *path, dt_talk *talk, dt_error *err)
 {
-    const char *const words[] = {agent, "node", "size", path, NULL};
+    const char *const words[] = {"size", path, NULL};
     dt_strbuf answer;
     dt_status st;
 
     *out = (look){.bytes = -1};
     dt_strbuf_init(&answer);
-    st =
-        dt_nodes_ask(&answer, request->node, words, NULL, 0, SIZE_SECONDS, request->cancelled, err);
+    st = dt_talk_ask(talk, &answer, words, SIZE_SECONDS, err);
     if (st == DT_OK &&
         sscanf(answer.data, "%lld %llu %lld", &out->bytes, &out->inode, &out->changed_ns) < 1)
-        st = DT_FAIL(err, DT_ERR_CORRUPT, "node '%s': cannot get the size of '%s'", request->node,
+        st = DT_FAIL(err, DT_ERR_CORRUPT, "node '%s': cannot get the size of '%s'", talk->node,
                      path);
     dt_strbuf_release(&answer);
     return st;
 }
 
-static dt_status digest_there(char *hex, const char *path, const char *agent,
-                              const dt_prepare_request *request, dt_error *err)
+static dt_status digest_there(char *hex, const char *path, dt_talk *talk, dt_error *err)
 {
-    const char *const words[] = {agent, "node", "digest", path, NULL};
-    dt_error problem = DT_ERROR_INIT;
-    dt_remote remote = {0};
+    const char *const words[] = {"digest", path, NULL};
     dt_status st = DT_OK;
-    dt_strbuf line;
-    int code = 0;
+    dt_strbuf answer;
+    const char *last;
 
-    dt_strbuf_init(&line);
-    hex[0] = '\0';
-    DT_TRY(dt_remote_open(&remote, request->node, words, request->cancelled, err));
-    do
-        DT_TRY(dt_nodes_line(&line, &remote, COMPARE_STALL_SECONDS, err));
-    while (strncmp(line.data, "at ", 3) == 0);
-    if (strncmp(line.data, "is ", 3) == 0)
-        snprintf(hex, DT_DIGEST_SIZE, "%s", line.data + 3);
-    DT_TRY(dt_remote_finish(&remote, &code, &problem, COMPARE_SETTLE_SECONDS, err));
-    if (code != 0 || hex[0] == '\0')
-        DT_THROW(err, DT_ERR_IO, "node '%s': cannot compare '%s': %s", request->node, path,
-                 problem.message);
+    dt_strbuf_init(&answer);
+    DT_TRY(dt_talk_ask(talk, &answer, words, COMPARE_STALL_SECONDS, err));
+    last = strstr(answer.data, "is ");
+    if (last == NULL)
+        DT_THROW(err, DT_ERR_CORRUPT, "node '%s': cannot compare '%s'", talk->node, path);
+    snprintf(hex, DT_DIGEST_SIZE, "%s", last + 3);
 out:
-    dt_remote_close(&remote);
-    dt_strbuf_release(&line);
+    dt_strbuf_release(&answer);
     return st;
 }
 
-dt_status dt_nodes_compare(dt_same *out, const char *path, const char *agent,
+dt_status dt_nodes_compare(dt_same *out, const char *path, dt_talk *talk,
                            const dt_prepare_request *request, dt_arena *arena, dt_error *err)
 {
     char here_hex[DT_DIGEST_SIZE], there_hex[DT_DIGEST_SIZE], text[160];
@@ -144,7 +131,7 @@ dt_status dt_nodes_compare(dt_same *out, const char *path, const char *agent,
     *out = DT_OTHER;
     if (stat(path, &here) != 0)
         DT_THROW(err, DT_ERR_IO, "'%s' no longer exists", path);
-    DT_TRY(look_there(&there, path, agent, request, err));
+    DT_TRY(look_there(&there, path, talk, err));
     if (there.bytes < 0)
         *out = DT_MISSING;
     if (there.bytes != (long long)here.st_size)
@@ -160,7 +147,7 @@ dt_status dt_nodes_compare(dt_same *out, const char *path, const char *agent,
     }
     DT_TRY(dt_dir_make(&cache, DT_DIR_CACHE, arena, err));
     DT_TRY(dt_content_digest(here_hex, path, cache, request->cancelled, NULL, NULL, err));
-    DT_TRY(digest_there(there_hex, path, agent, request, err));
+    DT_TRY(digest_there(there_hex, path, talk, err));
     if (strcmp(here_hex, there_hex) == 0)
         *out = DT_SAME;
 out:
@@ -217,13 +204,29 @@ static dt_status path_there(const char **out, const char *digest, const char *na
     return DT_OK;
 }
 
+/* Returns whether the node's cache has the file. */
+static dt_status is_there(bool *out, const char *digest, const char *name, dt_talk *talk,
+                          dt_error *err)
+{
+    const char *const words[] = {"have", digest, name, NULL};
+    dt_strbuf answer;
+    dt_status st;
+
+    dt_strbuf_init(&answer);
+    st = dt_talk_ask(talk, &answer, words, SIZE_SECONDS, err);
+    *out = st == DT_OK && strcmp(answer.data, "have\n") == 0;
+    dt_strbuf_release(&answer);
+    return st;
+}
+
 dt_status dt_upload_file(const char **there, const char *path, const char *known, const char *into,
-                         const char *agent, const dt_prepare_request *request, dt_arena *arena,
+                         dt_talk *talk, const dt_prepare_request *request, dt_arena *arena,
                          dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT, cause = DT_ERROR_INIT;
     char hex[DT_DIGEST_SIZE], size[32];
-    const char *const words[] = {agent, "node", "put", hex, size, basename(path), into, NULL};
+    const char *const words[] = {talk->agent, "node", "put", hex, size, basename(path), into, NULL};
+    bool have = false;
     dt_status st = DT_OK, sent = DT_OK;
     dt_remote remote = {0};
     const char *cache = NULL;
@@ -243,6 +246,11 @@ dt_status dt_upload_file(const char **there, const char *path, const char *known
     else
         DT_TRY(dt_content_digest(hex, path, cache, request->cancelled, NULL, NULL, err));
     snprintf(size, sizeof(size), "%lld", (long long)info.st_size);
+    DT_TRY(path_there(there, hex, basename(path), into, talk->agent, arena, err));
+    if (into == NULL)
+        DT_TRY(is_there(&have, hex, basename(path), talk, err));
+    if (have)
+        goto out;
     DT_TRY(dt_remote_open(&remote, request->node, words, request->cancelled, err));
     DT_TRY(dt_nodes_line(&line, &remote, START_SECONDS, err));
     if (strncmp(line.data, "from ", 5) == 0) {
@@ -263,7 +271,6 @@ dt_status dt_upload_file(const char **there, const char *path, const char *known
         DT_THROW(err, sent == DT_ERR_PEER && code == 0 ? DT_ERR_PEER : DT_ERR_IO,
                  "node '%s': cannot copy '%s': %s", request->node, path,
                  code != 0 ? problem.message : cause.message);
-    DT_TRY(path_there(there, hex, basename(path), into, agent, arena, err));
 out:
     dt_remote_close(&remote);
     dt_strbuf_release(&line);

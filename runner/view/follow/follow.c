@@ -292,6 +292,28 @@ out:
     return st;
 }
 
+/* Waits until the next frame is due, or the run's state changes. */
+static dt_status rest(const follower *f, dt_error *err)
+{
+    double due = dt_clock_monotonic_seconds() + FRAME_SECONDS, left;
+    dt_run_state state = f->row.state;
+    dt_status st = DT_OK;
+    dt_arena arena;
+    dt_run row;
+
+    dt_arena_init(&arena, 0);
+    while ((left = due - dt_clock_monotonic_seconds()) > 0 && dt_store_wait(f->store, left) &&
+           dt_store_is_current(f->store) && !dt_interrupt_seen()) {
+        DT_TRY(dt_store_run_find(f->store, &row, f->run, &arena, err));
+        if (row.state != state)
+            break;
+        dt_arena_reset(&arena);
+    }
+out:
+    dt_arena_release(&arena);
+    return st;
+}
+
 static void make_view(dt_view **out, dt_follow_view kind, const follower *f)
 {
     dt_term term;
@@ -336,7 +358,7 @@ static dt_status dt_follow(dt_run *out, bool *left, dt_store *store, const char 
         *left = dt_interrupt_seen();
         if (*left)
             break;
-        dt_clock_sleep_seconds(FRAME_SECONDS);
+        DT_TRY(rest(&f, err));
     }
     DT_TRY(look(out, &f, call->arena, err));
 out:
