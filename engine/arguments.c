@@ -105,6 +105,18 @@ static dt_status take(dt_generate_arguments *w, int option, const char *text, dt
     case 'i':
         w->input = text;
         return DT_OK;
+    case 'h':
+        w->chat = text;
+        return DT_OK;
+    case 'T':
+        w->template.folder = text;
+        return DT_OK;
+    case 'F':
+        w->template.file = text;
+        return DT_OK;
+    case 'S':
+        w->system = text;
+        return DT_OK;
     case 'b':
         return dt_argument_whole(&w->options.rules.beams, text, "--beam", 1, BEAMS_MOST, err);
     case 'l':
@@ -154,6 +166,10 @@ dt_status dt_generate_arguments_parse(dt_generate_arguments *out, int argc, char
                                             {"prompt", required_argument, NULL, 'p'},
                                             {"prompt-file", required_argument, NULL, 'f'},
                                             {"input", required_argument, NULL, 'i'},
+                                            {"chat", required_argument, NULL, 'h'},
+                                            {"template", required_argument, NULL, 'T'},
+                                            {"chat-template", required_argument, NULL, 'F'},
+                                            {"system", required_argument, NULL, 'S'},
                                             {"beam", required_argument, NULL, 'b'},
                                             {"length-penalty", required_argument, NULL, 'l'},
                                             {"batch", required_argument, NULL, 'a'},
@@ -195,6 +211,9 @@ dt_status dt_generate_arguments_parse(dt_generate_arguments *out, int argc, char
         DT_THROW(err, DT_ERR_USAGE, "--prompt and --prompt-file cannot be combined");
     if (out->input != NULL && (out->options.prompt[0] != '\0' || out->prompt_file != NULL))
         DT_THROW(err, DT_ERR_USAGE, "--input and a prompt cannot be combined");
+    if (out->chat != NULL &&
+        (out->input != NULL || out->options.prompt[0] != '\0' || out->prompt_file != NULL))
+        DT_THROW(err, DT_ERR_USAGE, "--chat cannot be combined with --input or a prompt");
     out->options.rules.sampling.seed = (uint64_t)out->seed;
     out->options.rules.stops.texts = out->stops;
     if (out->options.rules.beams > 1 && out->options.rules.stops.count > 0)

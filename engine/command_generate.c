@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "engine/commands.h"
 #include "engine/generate/generate.h"
+#include "engine/generate/prompter.h"
 
 #define PROMPT_MOST ((size_t)64 << 20)
 
@@ -15,6 +16,7 @@ typedef struct wanted {
     dt_generate_arguments given;
     json_t *lines; /* with --json: the finished lines */
     bool begun;    /* the prompt has been printed */
+    bool single;   /* with --chat: there is one conversation */
 } wanted;
 
 /* Read the prompt as it is in the file, except one trailing line break. */
@@ -210,6 +212,114 @@ out:
     return st;
 }
 
+/* --- conversations */
+
+typedef struct answering {
+    wanted *w;
+    dt_prompter prompter;
+} answering;
+
+static dt_status open_prompter(void *context, dt_loaded *from, dt_error *err)
+{
+    answering *a = context;
+
+    return dt_prompter_open(&a->prompter, from, &a->w->given.template, err);
+}
+
+static dt_status encode_chat(void *context, dt_ids *ids, const char *line, size_t length,
+                             dt_error *err)
+{
+    answering *a = context;
+
+    return dt_prompter_line(ids, &a->prompter, line, length, err);
+}
+
+static dt_status take_answer(void *context, const char *prompt, size_t length, const dt_text *text,
+                             dt_error *err)
+{
+    wanted *w = ((answering *)context)->w;
+    dt_strbuf valid;
+    dt_status st = DT_OK;
+
+    (void)prompt;
+    (void)length;
+    dt_strbuf_init(&valid);
+    dt_utf8_add_valid(&valid, text->text.data, text->text.length);
+    if (w->given.json) {
+        json_array_append_new(w->lines, json_pack("{s:s%, s:I, s:s}", "text", valid.data,
+                                                  valid.length, "tokens", (json_int_t)text->added,
+                                                  "ended", dt_text_end_name(text->end)));
+        goto out;
+    }
+    for (size_t i = 0; i < valid.length && !w->single; i++) /* a line each */
+        if (valid.data[i] == '\n' || valid.data[i] == '\r')
+            valid.data[i] = ' ';
+    dt_strbuf_add_char(&valid, '\n');
+    DT_TRY(write_out(valid.data, valid.length, err));
+out:
+    dt_strbuf_release(&valid);
+    return st;
+}
+
+/* A file with one JSON value is one conversation, or its messages: makes it one line. */
+static void join_value(dt_strbuf *text, bool *single)
+{
+    json_t *value =
+        json_loadb(text->data, text->length, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, NULL);
+
+    *single = value != NULL;
+    if (json_is_array(value))
+        value = json_pack("{s:o}", "messages", value);
+    if (value != NULL) {
+        dt_strbuf_reset(text);
+        dt_json_write(text, value);
+    }
+    json_decref(value);
+}
+
+static dt_status answer(wanted *w, dt_error *err)
+{
+    json_t *object = json_pack("{s:s, s:[]}", "checkpoint", w->given.options.checkpoint, "lines");
+    answering a = {.w = w};
+    dt_status st = DT_OK;
+    dt_strbuf text, out;
+    int64_t step = 0;
+    dt_continue_options options;
+
+    dt_strbuf_init(&text);
+    dt_strbuf_init(&out);
+    w->lines = json_object_get(object, "lines");
+    DT_TRY(dt_file_read(&text, strcmp(w->given.chat, "-") == 0 ? "/dev/stdin" : w->given.chat,
+                        PROMPT_MOST, err));
+    join_value(&text, &w->single);
+    options = (dt_continue_options){.checkpoint = w->given.options.checkpoint,
+                                    .text = text.data,
+                                    .length = text.length,
+                                    .open = open_prompter,
+                                    .encode = encode_chat,
+                                    .batch = w->given.batch,
+                                    .rules = w->given.options.rules,
+                                    .device = w->given.options.device,
+                                    .threads = w->given.options.threads,
+                                    .precision = w->given.options.precision,
+                                    .emit = take_answer,
+                                    .context = &a};
+    DT_TRY(dt_continue(&step, &options, err));
+    if (w->given.json) {
+        json_object_set_new(object, "step", json_integer((json_int_t)step));
+        json_object_set_new(object, "seed",
+                            json_integer((json_int_t)w->given.options.rules.sampling.seed));
+        dt_json_write(&out, object);
+        DT_TRY(dt_print_line(&out, err));
+    }
+out:
+    dt_prompter_close(&a.prompter);
+    json_decref(object);
+    dt_strbuf_release(&text);
+    dt_strbuf_release(&out);
+    return st;
+}
+
 dt_status dt_engine_generate(int argc, char **argv, dt_error *err)
 {
     dt_strbuf text, prompt;
@@ -220,6 +330,10 @@ dt_status dt_engine_generate(int argc, char **argv, dt_error *err)
     dt_strbuf_init(&text);
     dt_strbuf_init(&prompt);
     DT_TRY(dt_generate_arguments_parse(&w.given, argc, argv, err));
+    if (w.given.chat != NULL) {
+        DT_TRY(answer(&w, err));
+        goto out;
+    }
     if (w.given.input != NULL) {
         DT_TRY(each_line(&w, err));
         goto out;

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/strbuf.h"
+#include "engine/chat/chat.h"
 #include "engine/generate/generate.h"
 
 /* arguments: parses the arguments that several dtrun-engine commands have. Errors are DT_ERR_USAGE
@@ -25,7 +26,7 @@ dt_status dt_argument_refuse(char **argv, int option, dt_error *err);
 /* Print the text and a line break to stdout. */
 dt_status dt_print_line(const dt_strbuf *text, dt_error *err);
 
-/* generate_arguments: parses the arguments of `dtrun-engine generate`, from a command line or from a task
+/* generate_arguments: parses the arguments of `dtrun-engine generate` and `chat`, from a command line or from a task
  * (recipes/plan/plan.h).
  *
  * Call it once per process, because it uses getopt. DT_ERR_USAGE naming the argument. */
@@ -36,7 +37,10 @@ enum { DT_GENERATE_STOPS = 64 };
 typedef struct dt_generate_arguments {
     dt_generate_options options;
     const char *prompt_file;
-    const char *input; /* NULL, or the file whose lines are translated or continued */
+    const char *input;       /* NULL, or the file whose lines are translated or continued */
+    const char *chat;        /* NULL, or the file with conversations to answer */
+    dt_chat_source template; /* of --chat */
+    const char *system;      /* of the chat command; NULL: none */
     int64_t batch;
     const char *stops[DT_GENERATE_STOPS];
     int64_t seed;
@@ -62,6 +66,7 @@ typedef struct dt_score_arguments {
 dt_status dt_score_arguments_parse(dt_score_arguments *out, int argc, char **argv, dt_error *err);
 
 dt_status dt_engine_train(int argc, char **argv, dt_error *err);
+dt_status dt_engine_chat(int argc, char **argv, dt_error *err);
 dt_status dt_engine_generate(int argc, char **argv, dt_error *err);
 dt_status dt_engine_score(int argc, char **argv, dt_error *err);
 dt_status dt_engine_export(int argc, char **argv, dt_error *err);

@@ -19,6 +19,10 @@ static const char help[] =
     "[--temperature X]\n"
     "                             [--top-k K] [--top-p P] [--repetition-penalty R] [--seed S]\n"
     "                             [--device NAME] [--threads N] [--json]\n"
+    "                             [--chat FILE --template DIR [--chat-template FILE]]\n"
+    "       dtrun-engine chat --checkpoint DIR --template DIR [--chat-template FILE] [--system "
+    "TEXT]\n"
+    "                         [options of generate]\n"
     "       dtrun-engine score --checkpoint DIR --input FILE [--target FILE] [--device NAME]\n"
     "                          [--threads N] [--json]\n"
     "       dtrun-engine export --checkpoint DIR --output DIR [--origin DIR] [--dtype TYPE]\n"
@@ -33,6 +37,8 @@ static const char help[] =
     "generate   print the prompt and the text that the model adds, as it is generated; with "
     "--input,\n"
     "           continue or translate each line of a file.\n"
+    "           With --chat, answer each conversation of a file.\n"
+    "chat       answer what is typed; the conversation is kept.\n"
     "score      print the log-likelihood and token count of each line of a file, then the totals; "
     "with\n"
     "           --target, of each line of that file given the line of --input.\n"
@@ -46,6 +52,10 @@ static const char help[] =
     "  --prompt-file FILE read the prompt from this file, - for stdin\n"
     "  --input FILE       lines to continue, translate or score, - for stdin\n"
     "  --target FILE      lines of translations to score\n"
+    "  --chat FILE        conversations, a JSON object a line, or one in several lines\n"
+    "  --template DIR     folder with the chat template and the tokenizer's settings\n"
+    "  --chat-template F  use this template instead\n"
+    "  --system TEXT      the first message of the conversation\n"
     "  --beam N           beam search with N beams instead of sampling\n"
     "  --length-penalty A exponent of the length by which a beam search divides scores (default "
     "1)\n"
@@ -90,6 +100,8 @@ int main(int argc, char **argv)
         st = dt_engine_train(argc - 1, argv + 1, &err);
     else if (strcmp(command, "generate") == 0)
         st = dt_engine_generate(argc - 1, argv + 1, &err);
+    else if (strcmp(command, "chat") == 0)
+        st = dt_engine_chat(argc - 1, argv + 1, &err);
     else if (strcmp(command, "score") == 0)
         st = dt_engine_score(argc - 1, argv + 1, &err);
     else if (strcmp(command, "export") == 0)

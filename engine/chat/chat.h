@@ -122,6 +122,10 @@ void dt_chat_encoder_close(dt_chat_encoder *encoder); /* accepts NULL */
 dt_status dt_chat_encode(dt_chat_row *out, dt_chat_encoder *encoder, const json_t *line,
                          const dt_chat_options *options, dt_arena *arena, dt_error *err);
 
+/* turn_end.c: the token that ends an assistant's turn: the last one that is trained of a short conversation, if the
+ * template writes it; -1: none. */
+dt_status dt_chat_turn_end(int32_t *out, const dt_chat *chat, dt_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -103,6 +103,23 @@ static int64_t number_of(const dt_continue_options *options, int64_t at)
     return options->numbers != NULL ? options->numbers[at] : at;
 }
 
+static dt_status open_line(lines *l, line *to, uint64_t seed, dt_error *err)
+{
+    const dt_continue_options *options = l->options;
+    dt_ids ids = {0};
+    dt_status st = DT_OK;
+
+    if (options->encode == NULL)
+        return dt_text_open(&to->text, &l->from, &options->rules, to->prompt, to->length, seed,
+                            err);
+    DT_TRY(options->encode(options->context, &ids, to->prompt, to->length, err));
+    DT_TRY(dt_text_open_ids(&to->text, &l->from, &options->rules, ids.items, (int64_t)ids.count,
+                            seed, err));
+out:
+    dt_ids_release(&ids);
+    return st;
+}
+
 static dt_status read_lines(lines *l, dt_error *err)
 {
     const dt_continue_options *options = l->options;
@@ -121,8 +138,7 @@ static dt_status read_lines(lines *l, dt_error *err)
 
         to->prompt = prompt;
         to->length = length;
-        st = dt_text_open(&to->text, &l->from, &options->rules, prompt, length,
-                          options->rules.sampling.seed + (uint64_t)number, err);
+        st = open_line(l, to, options->rules.sampling.seed + (uint64_t)number, err);
         l->count++; /* count before an error is handled, so that it gets closed */
         if (st != DT_OK)
             dt_error_prefix(err, "line %lld", (long long)number + 1);
@@ -159,6 +175,8 @@ static dt_status open_lines(lines *l, dt_error *err)
     dt_status st = DT_OK;
 
     DT_TRY(dt_loaded_open(&l->from, options->checkpoint, err));
+    if (options->open != NULL)
+        DT_TRY(options->open(options->context, &l->from, err));
     DT_TRY(read_lines(l, err));
     if (l->count == 0)
         return DT_OK;

@@ -57,6 +57,10 @@ typedef struct dt_continue_options {
     size_t length;
     /* [lines]: numbers in a longer text, from 0, for seeds and messages; NULL: 0, 1, 2 ... */
     const int64_t *numbers;
+    /* MAY: makes the ids of a line instead of the tokenizer; *ids is empty. Called for each line before anything is
+     * generated, after `open`, which gets the checkpoint and may add tokens that end texts. */
+    dt_status (*open)(void *context, dt_loaded *from, dt_error *err);
+    dt_status (*encode)(void *context, dt_ids *ids, const char *line, size_t length, dt_error *err);
     int64_t batch;
     dt_text_rules rules;
     const char *device; /* device: "cpu" or "cuda:N" */

@@ -193,10 +193,38 @@ static void add_token(dt_text *t, int32_t token)
         t->seen[token] = true;
 }
 
+/* Allocates room for so many tokens of a prompt, and for new ones. */
+static dt_status make_room(dt_text *out, int64_t count, dt_error *err)
+{
+    const dt_text_rules *rules = out->rules;
+    bool asks = rules->sampling.penalty > 0 && rules->sampling.penalty != 1;
+
+    out->tokens = calloc((size_t)(count + rules->tokens), sizeof *out->tokens);
+    if (asks)
+        out->seen = calloc((size_t)dt_tokenizer_vocab(out->from->tokenizer), sizeof *out->seen);
+    if (out->tokens == NULL || (asks && out->seen == NULL))
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for %lld tokens",
+                       (long long)(count + rules->tokens));
+    return DT_OK;
+}
+
+dt_status dt_text_open_ids(dt_text *out, const dt_loaded *from, const dt_text_rules *rules,
+                           const int32_t *ids, int64_t count, uint64_t seed, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    *out = (dt_text){.rules = rules, .from = from, .seed = seed};
+    dt_strbuf_init(&out->text);
+    DT_TRY(make_room(out, count, err));
+    for (int64_t i = 0; i < count; i++)
+        add_token(out, ids[i]);
+out:
+    return st;
+}
+
 dt_status dt_text_open(dt_text *out, const dt_loaded *from, const dt_text_rules *rules,
                        const char *prompt, size_t length, uint64_t seed, dt_error *err)
 {
-    bool asks = rules->sampling.penalty > 0 && rules->sampling.penalty != 1;
     dt_bpe_around around = {0};
     int32_t *tokens = NULL;
     int64_t count = 0;
@@ -216,13 +244,7 @@ dt_status dt_text_open(dt_text *out, const dt_loaded *from, const dt_text_rules 
     } else if (!rules->no_special) {
         around = dt_tokenizer_around(from->tokenizer);
     }
-    out->tokens =
-        calloc((size_t)(count + rules->tokens) + around.before_count, sizeof *out->tokens);
-    if (asks)
-        out->seen = calloc((size_t)dt_tokenizer_vocab(from->tokenizer), sizeof *out->seen);
-    if (out->tokens == NULL || (asks && out->seen == NULL))
-        DT_THROW(err, DT_ERR_NOMEM, "no memory for %lld tokens",
-                 (long long)(count + rules->tokens));
+    DT_TRY(make_room(out, count + (int64_t)around.before_count, err));
     for (size_t i = 0; i < around.before_count; i++)
         add_token(out, around.before[i]);
     for (int64_t i = 0; i < count; i++)

@@ -152,6 +152,9 @@ const char *dt_text_end_name(dt_text_end end);
  * break, else token 0. `from` and the rules must outlive the text; a zeroed text can be closed. */
 dt_status dt_text_open(dt_text *out, const dt_loaded *from, const dt_text_rules *rules,
                        const char *prompt, size_t length, uint64_t seed, dt_error *err);
+/* The same with a prompt of ids, to which no token is added. */
+dt_status dt_text_open_ids(dt_text *out, const dt_loaded *from, const dt_text_rules *rules,
+                           const int32_t *ids, int64_t count, uint64_t seed, dt_error *err);
 void dt_text_close(dt_text *t);
 
 /* Logits (V) of the next token, by incremental decoding in `sequence` of the model while the text

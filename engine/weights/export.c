@@ -28,7 +28,6 @@
 
 #define ORIGIN_MOST ((size_t)256 << 20) /* a tokenizer.json of a large vocabulary has 30 MB */
 
-/* Tokens of an export. */
 typedef struct ends {
     json_t *ids;   /* array: model.end_ids, or the token that ends documents; can be empty */
     int64_t begin; /* token that the tokenizer puts before a text; -1: none, or several */
@@ -145,7 +144,7 @@ out:
 
 /* --- the tokenizer */
 
-/* Returns the text of a token; NULL: it is not valid UTF-8, so that no file can name it. */
+/* Returns the text of a token; NULL: it is not UTF-8, so that no file can name it. */
 static json_t *text_of(const dt_weights_exporter *e, int64_t id)
 {
     dt_strbuf text;
@@ -158,7 +157,7 @@ static json_t *text_of(const dt_weights_exporter *e, int64_t id)
     return out;
 }
 
-/* Returns whether a token of a file, "</s>" or {"content": "</s>"}, is one of the ends. */
+/* Whether a token of a file, "</s>" or {"content": "</s>"}, is an end. */
 static bool names_end(const dt_weights_exporter *e, const json_t *token, const json_t *ids)
 {
     bool same = false;
@@ -173,7 +172,7 @@ static bool names_end(const dt_weights_exporter *e, const json_t *token, const j
     return same;
 }
 
-/* Sets eos_token unless it is one of the ends already: *changed. */
+/* Sets eos_token unless it is an end already: *changed. */
 static void put_end(json_t *file, bool *changed, const dt_weights_exporter *e,
                     const ends *ends_of_text)
 {
@@ -214,8 +213,8 @@ out:
     return st;
 }
 
-/* Writes a tokenizer_config.json for a tokenizer.json that came without one. Without it, AutoTokenizer would take the
- * class from the model's type, whose constructor replaces parts of the tokenizer. */
+/* Writes a tokenizer_config.json for a tokenizer.json without one: AutoTokenizer would take the class from the model's
+ * type, which replaces parts of the tokenizer. */
 static dt_status write_tokenizer_config(dt_weights_exporter *e, const ends *ends_of_text,
                                         dt_error *err)
 {
@@ -251,8 +250,9 @@ out:
 
 static dt_status write_words(dt_weights_exporter *e, const ends *ends_of_text, dt_error *err)
 {
-    static const char *const others[] = {"tokenizer.model", "vocab.json", "merges.txt",
-                                         "added_tokens.json", "chat_template.jinja"};
+    static const char *const others[] = {"tokenizer.model",     "vocab.json",
+                                         "merges.txt",          "added_tokens.json",
+                                         "chat_template.jinja", "chat_template.json"};
     bool found, has_words, has_config;
     dt_status st = DT_OK;
 
@@ -263,6 +263,7 @@ static dt_status write_words(dt_weights_exporter *e, const ends *ends_of_text, d
         DT_TRY(write_plain_words(&has_words, e, err));
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
         DT_TRY(copy_from(&found, e, e->options->origin, others[i], err));
+    DT_TRY(dt_weights_export_templates(e, err));
     DT_TRY(write_special(&found, e, "special_tokens_map.json", ends_of_text, err));
     DT_TRY(write_special(&has_config, e, "tokenizer_config.json", ends_of_text, err));
     if (has_words && !has_config)

@@ -85,6 +85,8 @@ typedef struct dt_weights_exporter {
 /* The name of a parameter in an exported file, with its layout; NULL: the family has none. */
 const char *dt_weights_export_name(const dt_published_tensor **row, dt_weights_exporter *e,
                                    const char *ours);
+/* export_templates.c: copies the named chat templates, which are in a folder of their own in the origin. */
+dt_status dt_weights_export_templates(dt_weights_exporter *e, dt_error *err);
 /* adapter_config.json: new reference; NULL: no memory. */
 json_t *dt_weights_adapter_config(const dt_weights_exporter *e);
 /* Refuse what does not fit the options (DT_ERR_USAGE), and open the base of an adapter that is merged. */

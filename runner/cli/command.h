@@ -67,12 +67,13 @@ struct dt_command {
 
 extern const dt_command dt_command_launch, dt_command_stop, dt_command_resume, dt_command_status,
     dt_command_list, dt_command_show, dt_command_logs, dt_command_metrics, dt_command_export,
-    dt_command_import, dt_command_init, dt_command_checkpoints, dt_command_generate,
-    dt_command_score, dt_command_doctor, dt_command_plan, dt_command_validate, dt_command_smoke,
-    dt_command_schema, dt_command_serve, dt_command_supervise, dt_command_tag, dt_command_top,
-    dt_command_note, dt_command_rename, dt_command_rm, dt_command_gc, dt_command_store,
-    dt_command_sql, dt_command_run, dt_command_wait, dt_command_fork, dt_command_compare,
-    dt_command_data, dt_command_help, dt_command_completion, dt_command_complete, dt_command_drive;
+    dt_command_import, dt_command_init, dt_command_chat, dt_command_checkpoints,
+    dt_command_generate, dt_command_score, dt_command_doctor, dt_command_plan, dt_command_validate,
+    dt_command_smoke, dt_command_schema, dt_command_serve, dt_command_supervise, dt_command_tag,
+    dt_command_top, dt_command_note, dt_command_rename, dt_command_rm, dt_command_gc,
+    dt_command_store, dt_command_sql, dt_command_run, dt_command_wait, dt_command_fork,
+    dt_command_compare, dt_command_data, dt_command_help, dt_command_completion,
+    dt_command_complete, dt_command_drive;
 
 /* All commands in the order of the help, NULL-terminated. Defined in main.c. */
 extern const dt_command *const dt_commands[];

@@ -19,6 +19,21 @@ static dt_status check_prompt(const dt_call *call, dt_error *err)
     return DT_OK;
 }
 
+/* Refuses options that do not apply to conversations. */
+static dt_status check_chat(const dt_call *call, dt_error *err)
+{
+    static const char *const others[] = {"prompt",     "prompt-file", "input", "reference", "beam",
+                                         "no-special", "ranks",       "nodes", "gpus"};
+    bool chat = dt_arguments_get(call->args, "chat")->given;
+
+    if (!chat && dt_arguments_get(call->args, "chat-template")->given)
+        return DT_FAIL(err, DT_ERR_USAGE, "--chat-template needs --chat");
+    for (size_t i = 0; chat && i < sizeof(others) / sizeof(others[0]); i++)
+        if (dt_arguments_get(call->args, others[i])->given)
+            return DT_FAIL(err, DT_ERR_USAGE, "--chat and --%s cannot be combined", others[i]);
+    return DT_OK;
+}
+
 /* Checks before the work that --output can be written. ranks: a run writes the file, so --json is allowed. */
 static dt_status check_output(const dt_call *call, bool ranks, dt_error *err)
 {
@@ -156,6 +171,7 @@ static dt_status generate(dt_call *call, dt_error *err)
 
     dt_strbuf_init(&text);
     DT_TRY(check_prompt(call, err));
+    DT_TRY(check_chat(call, err));
     DT_TRY(check_beam(call, err));
     DT_TRY(check_reference(call, err));
     DT_TRY(check_run(&ranks, call, err));
@@ -201,13 +217,21 @@ static const dt_option options[] = {
      .kind = DT_OPTION_TEXT,
      .value = "FILE",
      .help = "translate each line, or with a run on texts continue each line; - reads stdin"},
+    {.name = "chat",
+     .kind = DT_OPTION_TEXT,
+     .value = "FILE",
+     .help = "answer each conversation of a file, a JSON object a line; - reads stdin"},
+    {.name = "chat-template",
+     .kind = DT_OPTION_TEXT,
+     .value = "FILE",
+     .help = "with --chat: use this template instead of the run's"},
     {.name = "batch",
      .kind = DT_OPTION_INT,
      .value = "N",
      .fallback = "16",
      .low = 1,
      .high = 1024,
-     .help = "with --input: decode this many lines together"},
+     .help = "with --input and --chat: decode this many lines together"},
     {.name = "output",
      .letter = 'o',
      .kind = DT_OPTION_TEXT,
@@ -332,6 +356,12 @@ const dt_command dt_command_generate = {
         "--past-end each translation is as long as the run's batch.tokens allows.\n"
         "--json prints run, checkpoint and lines, each with text and score. --reference prints\n"
         "BLEU, as in `dtrun score`, on stderr or as bleu.\n"
+        "\n"
+        "With --chat, the template of the run makes a prompt of each conversation (docs/\n"
+        "finetuning.md), and the model answers until its turn ends. A conversation whose last\n"
+        "message is the assistant's is continued. Prints an answer a line, with line breaks as\n"
+        "spaces; of a file that is one JSON object, the answer as it is. --json prints run,\n"
+        "checkpoint, step, seed and lines, each with text, tokens and ended.\n"
         "\n"
         "With --ranks, --nodes or --gpus the ranks of a new run share the lines. The run is\n"
         "followed, stopped, resumed, shown and restarted like any other; the lines of a lost rank\n"

@@ -61,8 +61,33 @@ static dt_status report_done(const char *path, const dt_strbuf *text, const dt_c
     return dt_report_json(object, err);
 }
 
+/* Takes the folder of weights out of the operands, and leaves the data. */
+static dt_status take_weights(const char **weights, char **data, int *count, const dt_call *call,
+                              dt_error *err)
+{
+    const dt_arguments *args = call->args;
+
+    *weights = NULL;
+    *count = 0;
+    for (int i = 0; i < args->operands_count; i++) {
+        const char *path = dt_arena_printf(call->arena, "%s/config.json", args->operands[i]);
+
+        if (!dt_file_exists(path)) {
+            data[(*count)++] = args->operands[i];
+            continue;
+        }
+        if (*weights != NULL)
+            return DT_FAIL(err, DT_ERR_USAGE, "'%s' and '%s' both have weights: name one folder",
+                           *weights, args->operands[i]);
+        *weights = args->operands[i];
+    }
+    return DT_OK;
+}
+
 static dt_status init(dt_call *call, dt_error *err)
 {
+    char **data =
+        dt_arena_alloc_array(call->arena, (size_t)call->args->operands_count + 1, sizeof(*data));
     const dt_value *output = dt_arguments_get(call->args, "output");
     const dt_value *tokenizer = dt_arguments_get(call->args, "tokenizer");
     const char *path = output->text;
@@ -73,20 +98,24 @@ static dt_status init(dt_call *call, dt_error *err)
                          .path = path != NULL ? path : "recipe.yaml"};
     dt_status st = DT_OK;
     dt_strbuf text;
+    int count;
 
     dt_strbuf_init(&text);
     if (wish.nodes != NULL && wish.nodes[0] == '\0')
         DT_THROW(err, DT_ERR_USAGE, "--nodes is empty: leave it out for this machine");
     if (path != NULL && dt_file_exists(path))
         DT_THROW(err, DT_ERR_USAGE, "'%s' exists; name another file", path);
-    DT_TRY(dt_look_at(&look, call->args->operands, call->args->operands_count, call->arena, err));
+    DT_TRY(take_weights(&wish.weights, data, &count, call, err));
+    DT_TRY(dt_look_at(&look, data, count, call->arena, err));
     wish.tokenizer = tokenizer->given ? tokenizer->text : look.tokenizer;
     if (path != NULL && strchr(path, '/') != NULL) {
         dt_string_list one = {&wish.tokenizer, wish.tokenizer != NULL ? 1 : 0};
+        dt_string_list from = {&wish.weights, wish.weights != NULL ? 1 : 0};
 
         DT_TRY(make_absolute(&look.train, call->arena, err));
         DT_TRY(make_absolute(&look.validation, call->arena, err));
         DT_TRY(make_absolute(&one, call->arena, err));
+        DT_TRY(make_absolute(&from, call->arena, err));
     }
     DT_TRY(dt_init_recipe(&text, &wish, call->arena, err));
     if (path != NULL)
@@ -118,7 +147,7 @@ static const dt_option options[] = {
 const dt_command dt_command_init = {
     .name = "init",
     .summary = "write a recipe for your data",
-    .operands = "[DATA...]",
+    .operands = "[WEIGHTS] [DATA...]",
     .takes = DT_OPERAND_FILE,
     .operands_min = 0,
     .operands_max = -1,
@@ -128,7 +157,10 @@ const dt_command dt_command_init = {
         "DATA are files or folders; without DATA, the files of the current folder. Text, JSON\n"
         "lines, CSV, .npy rows and .bin token files are recognised by their first bytes; large\n"
         "files are not read further. Files called val, valid, validation, dev or eval are used\n"
-        "for validation. The model is sized for the data and the memory of this machine, and the\n"
-        "recipe says how long training will take. Every value can be changed (docs/recipe.md).\n",
+        "for validation. With WEIGHTS, a folder with a config.json, and .jsonl files of\n"
+        "conversations (messages, ShareGPT or Alpaca), the recipe tunes the weights on them\n"
+        "(docs/finetuning.md). Otherwise the model is sized for the data and the memory of this\n"
+        "machine, and the recipe says how long training will take. Every value can be changed\n"
+        "(docs/recipe.md).\n",
     .run = init,
 };

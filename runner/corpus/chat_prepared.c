@@ -365,7 +365,7 @@ static dt_status take_turn_end(const char **warning, dt_recipe *recipe, const dt
     int64_t count = 0;
     dt_status st = DT_OK;
 
-    DT_TRY(dt_chats_turn_end(&turn_end, chat, err));
+    DT_TRY(dt_chat_turn_end(&turn_end, chat, err));
     if (turn_end < 0) {
         *warning = dt_arena_printf(arena,
                                    "'%s' ends no turn of the assistant with a control token: the "

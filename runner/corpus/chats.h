@@ -26,10 +26,6 @@ extern const char *const dt_chats_folder_files[];
 dt_status dt_chats_template(dt_chat **out, const dt_recipe *recipe, const dt_tokenizer *tokenizer,
                             dt_arena *arena, dt_error *err);
 
-/* The end of an assistant's turn: the last token that is trained of a short conversation, if it is a control token;
- * -1: none. */
-dt_status dt_chats_turn_end(int32_t *out, const dt_chat *chat, dt_error *err);
-
 /* One conversation of a file. All pointers are valid only during the call. */
 typedef struct dt_chats_line {
     const char *path;

@@ -9,8 +9,8 @@
 
 /* look: finds data files and detects their kind from a sample of each.
  *
- * Kinds      .npy, and .csv whose lines are numbers: rows. .bin: token ids. .jsonl, .json: documents, one JSON
- *            object a line. Other .csv: documents, one a record. Other files: text, if they are UTF-8
+ * Kinds      .npy, and .csv whose lines are numbers: rows. .bin: token ids. .jsonl, .json: conversations, if the first
+ *            lines have one of the forms of engine/chat/chat.h; else documents, one JSON object a line. Other .csv: documents, one a record. Other files: text, if they are UTF-8
  * Folders    their files with a known extension, except README, LICENSE, tokenizer, config and CHANGES; no
  *            subfolders. Default: the current folder
  * Validation files with val, valid, validation, dev or eval as a word of their name (words end at - _ . and space)
@@ -21,6 +21,7 @@
 typedef enum dt_look_kind {
     DT_LOOK_TEXT,
     DT_LOOK_JSONL,
+    DT_LOOK_CHATS,   /* .jsonl with a conversation a line (engine/chat/chat.h) */
     DT_LOOK_RECORDS, /* .csv with a column of texts */
     DT_LOOK_ROWS,
     DT_LOOK_IDS
@@ -61,6 +62,7 @@ typedef struct dt_sample {
 typedef struct dt_init_wish {
     const dt_look *look;
     const char *tokenizer; /* a file or folder; NULL: none needed */
+    const char *weights;   /* a folder of weights to tune; NULL: a model from random weights */
     const char *nodes;     /* as in a recipe: "a,b"; NULL: this machine */
     const char *gpus_as;   /* value of --gpus-as; NULL: the devices of this machine */
     const char *path;      /* of the recipe, for messages */
@@ -68,5 +70,21 @@ typedef struct dt_init_wish {
 
 /* Appends the recipe. DT_ERR_USAGE, or DT_ERR_RECIPE if the data do not fit any recipe. */
 dt_status dt_init_recipe(dt_strbuf *out, const dt_init_wish *wish, dt_arena *arena, dt_error *err);
+
+/* --- chat.c */
+/* Appends a recipe that tunes wish->weights on conversations, which are measured with the template of the weights. */
+dt_status dt_init_chat_recipe(dt_strbuf *out, const dt_init_wish *wish, dt_arena *arena,
+                              dt_error *err);
+
+/* --- recipe_parts.c: what recipes have in common */
+void dt_init_add_quoted(dt_strbuf *out, const char *text);
+void dt_init_add_files(dt_strbuf *out, const char *key, const dt_string_list *files);
+void dt_init_add_place(dt_strbuf *out, const dt_init_wish *wish, bool gpus);
+/* The first lines of the head, and a comment in it. */
+void dt_init_add_schema(dt_strbuf *out);
+void dt_init_add_comment(dt_strbuf *out, const char *label, const char *text);
+/* Reads and checks a recipe as `dtrun validate` does. `text` must stay. */
+dt_status dt_init_look_at(dt_preflight *flight, dt_run_estimate *estimate, const dt_init_wish *wish,
+                          const char *text, dt_arena *arena, dt_error *err);
 
 #endif

@@ -11,6 +11,7 @@
 
 #include "base/display.h"
 #include "base/json.h"
+#include "engine/chat/chat.h"
 #include "engine/data/files.h"
 #include "engine/data/npy.h"
 #include "runner/corpus/corpus.h"
@@ -156,7 +157,8 @@ static dt_status read_json_lines(dt_sample *out, const char *path, const char *t
                                  bool cut, dt_arena *arena, dt_error *err)
 {
     fields of = {0};
-    int64_t line = 1;
+    int64_t line = 1, chats = 0, objects = 0;
+    dt_chat_form form;
 
     for (size_t at = 0; at < length && line <= LINES_LOOKED_AT; line++) {
         const char *end = memchr(text + at, '\n', length - at), *key;
@@ -172,11 +174,17 @@ static dt_status read_json_lines(dt_sample *out, const char *path, const char *t
                            "'%s' line %lld is not a JSON object (expected one object a line)", path,
                            (long long)line);
         }
+        objects += json_is_object(object);
+        chats += json_is_object(object) && dt_chat_form_of(&form, object, NULL) == DT_OK;
         json_object_foreach(object, key, value)
             if (json_is_string(value))
                 add_field(&of, key, json_string_length(value), arena);
         json_decref(object);
         at += bytes + 1;
+    }
+    if (objects > 0 && chats == objects) {
+        out->kind = DT_LOOK_CHATS;
+        return DT_OK;
     }
     if (of.best == NULL)
         return DT_FAIL(err, DT_ERR_USAGE, "'%s' has no text: its objects have no string values",
@@ -308,6 +316,7 @@ const char *dt_look_kind_name(dt_look_kind kind)
     static const char *const names[] = {
         [DT_LOOK_TEXT] = "text",
         [DT_LOOK_JSONL] = "JSON lines",
+        [DT_LOOK_CHATS] = "conversations",
         [DT_LOOK_RECORDS] = "CSV with texts",
         [DT_LOOK_ROWS] = "rows of numbers",
         [DT_LOOK_IDS] = "token ids",

@@ -32,37 +32,9 @@ typedef struct dt_init_draft {
 
 /* Writing the draft with comments. */
 
-enum { LINE = 100 };
-
 static bool init_is_rows(const dt_init_draft *d)
 {
     return d->wish->look->kind == DT_LOOK_ROWS;
-}
-
-static void add_quoted(dt_strbuf *out, const char *text)
-{
-    dt_strbuf_add_char(out, '"');
-    for (; *text != '\0'; text++) {
-        if (*text == '"' || *text == '\\')
-            dt_strbuf_add_char(out, '\\');
-        if (*text == '\n')
-            dt_strbuf_add_str(out, "\\n");
-        else if (*text == '\t')
-            dt_strbuf_add_str(out, "\\t");
-        else
-            dt_strbuf_add_char(out, *text);
-    }
-    dt_strbuf_add_char(out, '"');
-}
-
-static void add_files(dt_strbuf *out, const char *key, const dt_string_list *files)
-{
-    dt_strbuf_add_fmt(out, "  %s:", key);
-    for (int64_t i = 0; i < files->count; i++) {
-        dt_strbuf_add_str(out, files->count == 1 ? " " : "\n    - ");
-        add_quoted(out, files->items[i]);
-    }
-    dt_strbuf_add_char(out, '\n');
 }
 
 static void add_data(dt_strbuf *out, const dt_init_draft *d)
@@ -70,9 +42,13 @@ static void add_data(dt_strbuf *out, const dt_init_draft *d)
     const dt_look *look = d->wish->look;
 
     dt_strbuf_add_str(out, "data:\n");
-    add_files(out, "train", &look->train);
+    if (look->kind == DT_LOOK_CHATS)
+        dt_strbuf_add_str(out, "  format: chat\n"
+                               "  pack: true            # several conversations share a sequence\n"
+                               "  too_long: cut         # or drop, or refuse\n");
+    dt_init_add_files(out, "train", &look->train);
     if (look->validation.count > 0)
-        add_files(out, "validation", &look->validation);
+        dt_init_add_files(out, "validation", &look->validation);
     else
         dt_strbuf_add_str(out, "  split: 0.1            # the last tenth is for validation\n");
     if (look->kind == DT_LOOK_TEXT && d->wish->tokenizer == NULL)
@@ -80,12 +56,12 @@ static void add_data(dt_strbuf *out, const dt_init_draft *d)
             out, "  tokens: char          # or 'tokenizer: DIR' for the tokenizer of a model\n");
     if (d->wish->tokenizer != NULL && look->kind != DT_LOOK_ROWS) {
         dt_strbuf_add_str(out, "  tokenizer: ");
-        add_quoted(out, d->wish->tokenizer);
+        dt_init_add_quoted(out, d->wish->tokenizer);
         dt_strbuf_add_char(out, '\n');
     }
     if (look->field != NULL) {
         dt_strbuf_add_str(out, "  field: ");
-        add_quoted(out, look->field);
+        dt_init_add_quoted(out, look->field);
         dt_strbuf_add_str(out, "        # the field that holds the text\n");
     }
 }
@@ -128,42 +104,6 @@ static void add_batch(dt_strbuf *out, const dt_init_draft *d)
             (long long)d->of.sequences, (long long)d->of.tokens);
 }
 
-/* Writes "a,b" as a list; commas within brackets belong to ranges. */
-static void add_nodes(dt_strbuf *out, const char *nodes)
-{
-    dt_strbuf one;
-    int depth = 0;
-
-    dt_strbuf_init(&one);
-    dt_strbuf_add_str(out, "nodes: [");
-    for (const char *at = nodes;; at++) {
-        depth += (*at == '[') - (*at == ']');
-        if (*at != '\0' && (*at != ',' || depth > 0)) {
-            dt_strbuf_add_char(&one, *at);
-            continue;
-        }
-        add_quoted(out, one.data);
-        if (*at == '\0')
-            break;
-        dt_strbuf_add_str(out, ", ");
-        dt_strbuf_reset(&one);
-    }
-    dt_strbuf_add_str(out, "] # ssh destinations; check them with 'dtrun doctor'\n");
-    dt_strbuf_release(&one);
-}
-
-static void add_place(dt_strbuf *out, const dt_init_draft *d)
-{
-    if (d->wish->nodes != NULL)
-        add_nodes(out, d->wish->nodes);
-    if (d->gpus)
-        dt_strbuf_add_str(out,
-                          "strategy: fsdp          # on all GPUs of a node; 'gpus: N' uses fewer\n"
-                          "precision: bf16\n");
-    else if (d->wish->nodes == NULL)
-        dt_strbuf_add_str(out, "ranks: 1                # 2 or more train with ddp\n");
-}
-
 /* Writes the recipe without its head: the comments of the head are known after it was checked. */
 static void init_add_recipe(dt_strbuf *out, const dt_init_draft *d)
 {
@@ -182,23 +122,10 @@ static void init_add_recipe(dt_strbuf *out, const dt_init_draft *d)
         dt_strbuf_add_fmt(
             out, "checkpoint:\n  every: %lld           # steps; the best one is kept too\n",
             (long long)(d->steps / 20));
-    add_place(out, d);
+    dt_init_add_place(out, d->wish, d->gpus);
 }
 
 /* --- the head */
-
-static void add_comment(dt_strbuf *out, const char *label, const char *text)
-{
-    dt_strbuf_add_fmt(out, "# %-8s  ", label);
-    for (size_t column = 12; *text != '\0'; text++, column++) {
-        if (*text == ' ' && column + strcspn(text + 1, " ") > LINE - 2) {
-            dt_strbuf_add_str(out, "\n#           ");
-            column = 12;
-        }
-        dt_strbuf_add_char(out, *text != '\n' ? *text : ' ');
-    }
-    dt_strbuf_add_char(out, '\n');
-}
 
 static const char *where(const dt_init_draft *d)
 {
@@ -222,28 +149,27 @@ static void init_add_head(dt_strbuf *out, const dt_init_draft *d)
     char parameters[DT_FORMAT_SIZE], bytes[DT_FORMAT_SIZE], items[DT_FORMAT_SIZE];
     const char *data = dt_run_estimate_data_text(&d->estimate, d->arena);
 
-    dt_strbuf_add_str(
-        out, "# yaml-language-server: $schema=recipe.schema.json\n"
-             "# Written by 'dtrun init'. With 'dtrun schema > recipe.schema.json' in this folder, "
-             "editors check it;\n# docs/recipe.md describes every field.\n#\n");
+    dt_init_add_schema(out);
     if (d->guessed)
         data = dt_arena_printf(d->arena, "%s, about %s to train on (from the file size)", data,
                                dt_format_count(items, sizeof(items), (double)d->items));
-    add_comment(out, "data",
-                dt_arena_printf(d->arena, "%s: %s", dt_look_kind_name(d->wish->look->kind), data));
-    add_comment(out, "model",
-                dt_arena_printf(
-                    d->arena, "%s parameters, %s of memory a rank",
-                    dt_format_count(parameters, sizeof(parameters),
-                                    (double)d->flight.memory.parameter_count),
-                    dt_format_bytes(bytes, sizeof(bytes), (double)d->flight.memory.total_bytes)));
-    add_comment(out, "where", where(d));
-    add_comment(out, "time",
-                dt_arena_printf(d->arena, "%s (%s)",
-                                dt_run_estimate_time_text(&d->estimate, d->arena),
-                                d->estimate.basis));
-    add_comment(out, "next",
-                "check with 'dtrun validate', test with 'dtrun smoke', run with 'dtrun launch'");
+    dt_init_add_comment(
+        out, "data",
+        dt_arena_printf(d->arena, "%s: %s", dt_look_kind_name(d->wish->look->kind), data));
+    dt_init_add_comment(out, "model",
+                        dt_arena_printf(d->arena, "%s parameters, %s of memory a rank",
+                                        dt_format_count(parameters, sizeof(parameters),
+                                                        (double)d->flight.memory.parameter_count),
+                                        dt_format_bytes(bytes, sizeof(bytes),
+                                                        (double)d->flight.memory.total_bytes)));
+    dt_init_add_comment(out, "where", where(d));
+    dt_init_add_comment(out, "time",
+                        dt_arena_printf(d->arena, "%s (%s)",
+                                        dt_run_estimate_time_text(&d->estimate, d->arena),
+                                        d->estimate.basis));
+    dt_init_add_comment(
+        out, "next",
+        "check with 'dtrun validate', test with 'dtrun smoke', run with 'dtrun launch'");
     dt_strbuf_add_str(out, "recipe: 1\n\n");
 }
 
@@ -263,24 +189,6 @@ enum { PASSES = 10, STEPS_LEAST = 100, TOKENS_LEAST = 64, SOON_SECONDS = 3600 };
 
 /* --- checks, as by validate */
 
-static dt_status look_at_recipe(dt_init_draft *d, const char *text, dt_error *err)
-{
-    const dt_gpu_spec *gpu = NULL;
-    dt_recipe *recipe = dt_arena_alloc(d->arena, sizeof(*recipe));
-    dt_recipe_source source = {.path = d->wish->path, .text = text, .unwritten = true};
-    dt_status st = DT_OK;
-
-    DT_TRY(dt_recipe_read(recipe, &source, d->arena, err));
-    if (d->wish->gpus_as != NULL)
-        DT_TRY(dt_run_estimate_preflight(&d->flight, &gpu, recipe, NULL, d->wish->gpus_as, d->arena,
-                                         err));
-    else
-        DT_TRY(dt_preflight_recipe(&d->flight, recipe, NULL, d->arena, err));
-    DT_TRY(dt_run_estimate_make(&d->estimate, &d->flight, gpu, d->arena, err));
-out:
-    return st;
-}
-
 static dt_status look(dt_init_draft *d, dt_error *err)
 {
     dt_status st;
@@ -288,7 +196,8 @@ static dt_status look(dt_init_draft *d, dt_error *err)
 
     dt_strbuf_init(&text);
     init_add_recipe(&text, d);
-    st = look_at_recipe(d, dt_arena_strdup(d->arena, text.data), err);
+    st = dt_init_look_at(&d->flight, &d->estimate, d->wish, dt_arena_strdup(d->arena, text.data),
+                         d->arena, err);
     dt_strbuf_release(&text);
     return st;
 }
@@ -395,7 +304,8 @@ out:
 
 static bool needs_tokenizer(const dt_look *look)
 {
-    return look->kind == DT_LOOK_JSONL || look->kind == DT_LOOK_RECORDS;
+    return look->kind == DT_LOOK_JSONL || look->kind == DT_LOOK_RECORDS ||
+           look->kind == DT_LOOK_CHATS;
 }
 
 dt_status dt_init_recipe(dt_strbuf *out, const dt_init_wish *wish, dt_arena *arena, dt_error *err)
@@ -403,12 +313,27 @@ dt_status dt_init_recipe(dt_strbuf *out, const dt_init_wish *wish, dt_arena *are
     dt_init_draft d = {.wish = wish, .arena = arena};
     dt_status st = DT_OK;
 
+    if (wish->weights != NULL && wish->look->kind == DT_LOOK_CHATS)
+        return dt_init_chat_recipe(out, wish, arena, err);
+    if (wish->weights != NULL)
+        return DT_FAIL(err, DT_ERR_USAGE,
+                       "'%s' has weights, and '%s' is %s: 'dtrun init' tunes weights on "
+                       "conversations; for other data set 'model.from' in a recipe "
+                       "(docs/weights.md)",
+                       wish->weights, wish->look->train.items[0],
+                       dt_look_kind_name(wish->look->kind));
     if (needs_tokenizer(wish->look) && wish->tokenizer == NULL)
         DT_THROW(err, DT_ERR_USAGE,
-                 "'%s' is %s, with the text in '%s': documents need a tokenizer "
-                 "(--tokenizer DIR, a folder with a tokenizer.json)",
+                 "'%s' is %s%s%s%s: %s need a tokenizer (--tokenizer DIR, a folder with a "
+                 "tokenizer.json)%s",
                  wish->look->train.items[0], dt_look_kind_name(wish->look->kind),
-                 wish->look->field);
+                 wish->look->field != NULL ? ", with the text in '" : "",
+                 wish->look->field != NULL ? wish->look->field : "",
+                 wish->look->field != NULL ? "'" : "",
+                 wish->look->kind == DT_LOOK_CHATS ? "they" : "documents",
+                 wish->look->kind == DT_LOOK_CHATS
+                     ? ", or a folder of weights to tune: dtrun init WEIGHTS CHATS"
+                     : "");
     d.gpus = wish->gpus_as != NULL || (wish->nodes == NULL && dt_placement_gpus_here() > 0);
     DT_TRY(choose(&d, err));
     init_add_head(out, &d);

@@ -285,7 +285,7 @@ static dt_status take_origin(const beginning *attempt, dt_arena *arena, dt_error
         return dt_weights_keep_origin(&attempt->flight->plan.weights, &attempt->flight->recipe,
                                       attempt->folder, arena, err);
     DT_TRY(dt_run_path(&parent, attempt->fork->parent->id, NULL, arena, err));
-    DT_TRY(dt_weights_copy_origin(parent, attempt->folder, arena, err));
+    DT_TRY(dt_weights_copy_origin(parent, &attempt->flight->recipe, attempt->folder, arena, err));
 out:
     return st;
 }

@@ -113,4 +113,8 @@ dt_status dt_from_checkpoint_call(json_t **object, dt_strbuf *text, const dt_run
                                   const char *checkpoint, bool quiet, const dt_call *call,
                                   dt_error *err);
 
+/* Runs `dtrun-engine chat` on this terminal, with the given options and the template of the run, until it ends. */
+dt_status dt_from_checkpoint_talk(const dt_run *run, const char *checkpoint, const dt_call *call,
+                                  dt_error *err);
+
 #endif

@@ -1,11 +1,14 @@
 #include "runner/launch/existing_run.h"
 
+#include <signal.h>
 #include <string.h>
 
 #include "base/child.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "runner/cli/program.h"
 #include "runner/cli/report.h"
+#include "runner/launch/preflight.h"
+#include "runner/supervisor/folder/run_folder.h"
 #include "runner/supervisor/folder/task_folder.h"
 #include "runner/supervisor/supervisor.h"
 
@@ -112,9 +115,20 @@ static void add_options(arguments *out, const dt_call *call)
             add_option(out, &args->options[i], &args->values[i]);
 }
 
-static dt_status list_arguments(arguments *out, const char *checkpoint, const dt_call *call,
-                                dt_error *err)
+/* Whether the command reads conversations, with the template of the run. */
+static bool reads_chats(const dt_call *call)
 {
+    const dt_arguments *args = call->args;
+
+    if (strcmp(args->command->name, "chat") == 0)
+        return true;
+    return strcmp(args->command->name, "generate") == 0 && dt_arguments_get(args, "chat")->given;
+}
+
+static dt_status list_arguments(arguments *out, const dt_run *run, const char *checkpoint,
+                                const dt_call *call, dt_error *err)
+{
+    const char *origin;
     dt_status st = DT_OK;
 
     open_arguments(out, call);
@@ -123,6 +137,13 @@ static dt_status list_arguments(arguments *out, const char *checkpoint, const dt
     out->items[out->count++] = "--checkpoint";
     out->items[out->count++] = checkpoint;
     add_options(out, call);
+    if (reads_chats(call)) {
+        DT_TRY(dt_run_path(&origin, run->id, DT_WEIGHTS_ORIGIN, call->arena, err));
+        out->items[out->count++] = "--template";
+        out->items[out->count++] = origin;
+    }
+    if (call->json && strcmp(call->args->command->name, "chat") == 0)
+        out->items[out->count++] = "--json";
 out:
     return st;
 }
@@ -175,7 +196,7 @@ dt_status dt_from_checkpoint_call(json_t **object, dt_strbuf *text, const dt_run
 
     *object = NULL;
     dt_strbuf_init(&errors);
-    DT_TRY(list_arguments(&argv, checkpoint, call, err));
+    DT_TRY(list_arguments(&argv, run, checkpoint, call, err));
     DT_TRY(dt_child_run(&exit_code,
                         &(dt_child_call){.argv = argv.items,
                                          .take = call->json || quiet ? keep : show,
@@ -191,5 +212,35 @@ dt_status dt_from_checkpoint_call(json_t **object, dt_strbuf *text, const dt_run
     }
 out:
     dt_strbuf_release(&errors);
+    return st;
+}
+
+dt_status dt_from_checkpoint_talk(const dt_run *run, const char *checkpoint, const dt_call *call,
+                                  dt_error *err)
+{
+    dt_child_spec spec = {.in = DT_CHILD_SHARE,
+                          .out = DT_CHILD_SHARE,
+                          .errors = DT_CHILD_SHARE,
+                          .follows = true,
+                          .foreground = true};
+    struct sigaction before;
+    dt_child child = {0};
+    dt_status st = DT_OK;
+    arguments argv;
+    int code = 0;
+
+    DT_TRY(list_arguments(&argv, run, checkpoint, call, err));
+    spec.argv = argv.items;
+    DT_TRY(dt_child_start(&child, &spec, err));
+    /* Ctrl-C is for the engine, which shares the terminal: it ends an answer, not the conversation. */
+    sigaction(SIGINT, &(struct sigaction){.sa_handler = SIG_IGN}, &before);
+    while (!dt_child_wait(&child, &code, 1.0))
+        ;
+    sigaction(SIGINT, &before, NULL);
+    if (code != 0)
+        st = DT_FAIL(err, code == 2 ? DT_ERR_USAGE : DT_ERR_IO,
+                     "the engine ended with exit code %d", code);
+out:
+    dt_child_end(&child);
     return st;
 }

@@ -109,14 +109,14 @@ dt_status dt_weights_preflight_base(dt_preflight *flight, const char *checkpoint
                                     dt_error *err);
 
 /* Folder RUN/origin, for exports of the run: config.json and generation_config.json of the weights, and the files of
- * the tokenizer: those next to the recipe's tokenizer.json, else those that came with the weights. Then the original
- * folders may be removed. recipe: with data.tokenizer as written, not the copy in the cache. */
+ * the tokenizer: those next to the recipe's tokenizer.json, else those that came with the weights; data.chat_template as
+ * chat_template.jinja. Then the original folders may be removed. recipe: with data.tokenizer as written, not the copy in the cache. */
 #define DT_WEIGHTS_ORIGIN "origin"
 dt_status dt_weights_keep_origin(const dt_weights_files *files, const dt_recipe *recipe,
                                  const char *run_folder, dt_arena *arena, dt_error *err);
-/* Copies the folder of the run that this run was forked from. */
-dt_status dt_weights_copy_origin(const char *from_run_folder, const char *run_folder,
-                                 dt_arena *arena, dt_error *err);
+/* Copies the folder of the run that this run was forked from; its recipe can have another data.chat_template. */
+dt_status dt_weights_copy_origin(const char *from_run_folder, const dt_recipe *recipe,
+                                 const char *run_folder, dt_arena *arena, dt_error *err);
 
 /* Returns {"from": ..., "kind": ..., "files": [{"path", "bytes", "xxh3_128"}]} for the
  * provenance. New reference; NULL: parameters are initialized randomly. */

@@ -1,6 +1,8 @@
 #include "runner/launch/preflight.h"
 
+#include <dirent.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "engine/checkpoint/checkpoint.h"
@@ -63,10 +65,19 @@ out:
 
 /* Names of files, ends with NULL. */
 static const char *const of_model[] = {"config.json", "generation_config.json", NULL};
-static const char *const of_tokenizer[] = {
-    "tokenizer.json",    "tokenizer.model",     "tokenizer_config.json",
-    "vocab.json",        "merges.txt",          "special_tokens_map.json",
-    "added_tokens.json", "chat_template.jinja", NULL};
+static const char *const of_tokenizer[] = {"tokenizer.json",
+                                           "tokenizer.model",
+                                           "tokenizer_config.json",
+                                           "vocab.json",
+                                           "merges.txt",
+                                           "special_tokens_map.json",
+                                           "added_tokens.json",
+                                           "chat_template.jinja",
+                                           "chat_template.json",
+                                           NULL};
+
+#define DT_CHAT_TEMPLATES \
+    "additional_chat_templates" /* NAME.jinja each, as transformers saves named templates */
 
 /* Copies those files that the folder has. */
 static dt_status copy_named(const char *const *names, const char *from, const char *into,
@@ -87,15 +98,83 @@ out:
     return st;
 }
 
-dt_status dt_weights_copy_origin(const char *from_run_folder, const char *run_folder,
-                                 dt_arena *arena, dt_error *err)
+/* Copies the named templates of a folder, which are in a folder of their own. */
+static dt_status copy_templates(const char *from, const char *into, dt_arena *arena, dt_error *err)
+{
+    const char *folder = dt_arena_printf(arena, "%s/" DT_CHAT_TEMPLATES, from);
+    const char *target = dt_arena_printf(arena, "%s/" DT_CHAT_TEMPLATES, into);
+    DIR *entries = opendir(folder);
+    const struct dirent *entry;
+    dt_status st = DT_OK;
+
+    while (entries != NULL && (entry = readdir(entries)) != NULL) {
+        size_t length = strlen(entry->d_name);
+
+        if (length < 7 || strcmp(entry->d_name + length - 6, ".jinja") != 0)
+            continue;
+        DT_TRY(dt_file_make_dirs(target, 0700, err));
+        DT_TRY(copy_file(dt_arena_printf(arena, "%s/%s", folder, entry->d_name),
+                         dt_arena_printf(arena, "%s/%s", target, entry->d_name), err));
+    }
+out:
+    if (entries != NULL)
+        closedir(entries);
+    return st;
+}
+
+/* Copies the files of a tokenizer. */
+static dt_status copy_tokenizer(const char *from, const char *into, dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(copy_named(of_tokenizer, from, into, arena, err));
+    DT_TRY(copy_templates(from, into, arena, err));
+out:
+    return st;
+}
+
+/* Puts data.chat_template in the place of the folder's own: a text, or a JSON file with 'chat_template'. */
+static dt_status put_template(const dt_recipe *recipe, const char *into, dt_arena *arena,
+                              dt_error *err)
+{
+    const char *path = recipe->data.chat_template;
+    const char *target = dt_arena_printf(arena, "%s/chat_template.jinja", into);
+    size_t length = path != NULL ? strlen(path) : 0;
+    const json_t *template;
+    json_t *json = NULL;
+    dt_status st = DT_OK;
+
+    if (length == 0)
+        return DT_OK;
+    DT_TRY(dt_file_make_dirs(into, 0700, err));
+    if (length < 6 || strcmp(path + length - 5, ".json") != 0) {
+        DT_TRY(copy_file(path, target, err));
+        goto out;
+    }
+    DT_TRY(dt_json_read_foreign(&json, path, FILE_MOST, err));
+    template = json_object_get(json, "chat_template");
+    if (json_is_string(template)) {
+        DT_TRY(dt_file_write_atomic(target, json_string_value(template),
+                                    json_string_length(template), 0600, err));
+    } else { /* named ones: the file is read if there is no chat_template.jinja */
+        (void)unlink(target);
+        DT_TRY(copy_file(path, dt_arena_printf(arena, "%s/chat_template.json", into), err));
+    }
+out:
+    json_decref(json);
+    return st;
+}
+
+dt_status dt_weights_copy_origin(const char *from_run_folder, const dt_recipe *recipe,
+                                 const char *run_folder, dt_arena *arena, dt_error *err)
 {
     const char *from = dt_arena_printf(arena, "%s/" DT_WEIGHTS_ORIGIN, from_run_folder);
     const char *into = dt_arena_printf(arena, "%s/" DT_WEIGHTS_ORIGIN, run_folder);
     dt_status st = DT_OK;
 
     DT_TRY(copy_named(of_model, from, into, arena, err));
-    DT_TRY(copy_named(of_tokenizer, from, into, arena, err));
+    DT_TRY(copy_tokenizer(from, into, arena, err));
+    DT_TRY(put_template(recipe, into, arena, err));
 out:
     return st;
 }
@@ -125,14 +204,17 @@ dt_status dt_weights_keep_origin(const dt_weights_files *files, const dt_recipe 
     if (files->kind == DT_WEIGHTS_CHECKPOINT) {
         above =
             dt_arena_printf(arena, "%s/../..", files->folder); /* RUN/checkpoints/step-00000100 */
-        return dt_weights_copy_origin(above, run_folder, arena, err);
+        DT_TRY(dt_weights_copy_origin(above, recipe, run_folder, arena, err));
+        if (recipe->data.format != DT_DATA_CHAT)
+            goto out;
     }
     if (files->kind == DT_WEIGHTS_HUGGINGFACE) { /* a .bin file has no other files */
         DT_TRY(copy_named(of_model, files->folder, into, arena, err));
         folder = folder == NULL && !dt_tokenizer_is_file(recipe) ? files->folder : folder;
     }
     if (folder != NULL)
-        DT_TRY(copy_named(of_tokenizer, folder, into, arena, err));
+        DT_TRY(copy_tokenizer(folder, into, arena, err));
+    DT_TRY(put_template(recipe, into, arena, err));
 out:
     return st;
 }

@@ -7,7 +7,16 @@
 #include "recipes/fields/fields.h"
 #include "recipes/fields/nodes.h"
 
-enum { LAYERS = 2, HEADS = 2, WIDTH = 64, SEQUENCES = 4, TOKENS = 64, MICRO_STEPS = 2, RANKS = 2 };
+enum {
+    LAYERS = 2,
+    HEADS = 2,
+    WIDTH = 64,
+    SEQUENCES = 4,
+    TOKENS = 64,
+    CHAT_TOKENS = 256,
+    MICRO_STEPS = 2,
+    RANKS = 2
+};
 /* With a large vocabulary the output layer takes most of the time. */
 enum { LARGE_VOCABULARY = 8192, FEW_SEQUENCES = 2 };
 enum { SAVE_EVERY = 2, VALIDATED = 8 };
@@ -132,6 +141,15 @@ void dt_shrink_spread(dt_recipe *io)
     io->ranks = io->tensor.size;
 }
 
+/* Conversations have long beginnings in which nothing is trained. */
+static void shrink_chats(dt_recipe *out)
+{
+    if (out->batch.tokens <= CHAT_TOKENS)
+        return;
+    out->batch.tokens = CHAT_TOKENS;
+    out->data.too_long = DT_TOO_LONG_CUT;
+}
+
 static void shrink_model(dt_recipe *out)
 {
     out->model.preset = "";
@@ -150,6 +168,8 @@ static void shrink_model(dt_recipe *out)
                                    out->model.vocab > LARGE_VOCABULARY ? FEW_SEQUENCES : SEQUENCES);
     if (out->batch.max_tokens > 0) /* keep the length of sentences */
         out->batch.max_tokens = at_most(out->batch.max_tokens, FEW_SEQUENCES * out->batch.tokens);
+    else if (out->data.format == DT_DATA_CHAT)
+        shrink_chats(out);
     else
         out->batch.tokens = at_most(out->batch.tokens, TOKENS);
     if (out->batch.max_tokens > 0)

@@ -101,6 +101,8 @@ typedef dt_status dt_smoke_look(dt_smoke_result *out, dt_smoke *smoke, dt_error 
 /* --- check_basics.c: checks of one run */
 dt_smoke_look dt_smoke_trains, dt_smoke_evaluates, dt_smoke_generates, dt_smoke_memory,
     dt_smoke_stops;
+/* --- check_masks.c: of conversations */
+dt_smoke_look dt_smoke_masks;
 /* --- check_agreement.c: comparisons of two runs */
 dt_smoke_look dt_smoke_learns, dt_smoke_agrees, dt_smoke_resumes;
 /* --- check_command.c: checks of a recipe with a command */

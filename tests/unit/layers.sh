@@ -77,7 +77,7 @@ inside runner convert cli term
 inside runner launch cli corpus fetch node_setup predict supervisor term transport
 inside runner stop channel cli node_setup supervisor transport
 inside runner init cli corpus launch term
-inside runner smoke cli launch node_setup/workdir supervisor term
+inside runner smoke cli corpus launch node_setup/workdir supervisor term
 inside runner sweep channel cli launch stop supervisor term view
 inside runner relay cli term
 inside runner top cli supervisor term view
