@@ -44,9 +44,9 @@ static dt_status check_optimizer(const dt_checkpoint *checkpoint, const dt_model
 
 /* Fields of the model that do not affect what a trained model computes: its initialization,
  * dropout, and the vocabulary, which the tokenizer determines. */
-static const char *const beside[] = {"model.preset",  "model.from",
-                                     "model.dropout", "model.attention_dropout",
-                                     "model.vocab",   "lora.dropout"};
+static const char *const beside[] = {
+    "model.preset", "model.from",   "model.dropout", "model.attention_dropout",
+    "model.vocab",  "lora.dropout", "lora.from"};
 
 static bool computes(dt_architecture_kind kind, const char *path)
 {

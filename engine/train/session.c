@@ -114,6 +114,26 @@ static dt_status refuse_restarts(dt_train_session *session, dt_status st, dt_err
     return DT_ERR_RECIPE;
 }
 
+/* Load the adapter of a folder of PEFT. */
+static dt_status load_adapter(dt_train_session *session, dt_error *err)
+{
+    dt_weights *adapter = NULL;
+    dt_weights_files files;
+    dt_arena arena;
+    dt_status st;
+
+    dt_arena_init(&arena, 0);
+    st = dt_weights_open_adapter(&adapter, &files, session->recipe, &arena, err);
+    st = dt_checkpoint_agree(session->state.comm, st, "open the adapter", err);
+    if (st == DT_OK)
+        st = dt_weights_load(adapter, &session->state, err);
+    if (st == DT_ERR_CORRUPT || st == DT_ERR_IO)
+        st = refuse_restarts(session, st, err);
+    dt_weights_close(adapter);
+    dt_arena_release(&arena);
+    return st;
+}
+
 /* Load the parameters from session->weights and close it; no effect if there are none. */
 static dt_status session_load_weights(dt_train_session *session, dt_error *err)
 {
@@ -127,6 +147,8 @@ static dt_status session_load_weights(dt_train_session *session, dt_error *err)
     DT_TRY(st);
     if (session->mesh.world.rank == 0)
         dt_log_info("parameters loaded from '%s'", session->recipe->model.from);
+    if (session->plan->resume_from[0] == '\0' && session->recipe->lora.from[0] != '\0')
+        DT_TRY(load_adapter(session, err));
 out:
     dt_weights_close(session->weights);
     session->weights = NULL;

@@ -8,41 +8,16 @@
 #include "engine/weights/weights_int.h"
 #include "recipes/architecture/published.h"
 
-/* Returns the length of "model.layers.0.self_attn.q_proj" in "....lora_A.weight"; 0: the name is none of an adapter. */
-static size_t stem_length(const char *name)
-{
-    const char *end = strstr(name, ".lora_");
-
-    return end != NULL ? (size_t)(end - name) : 0;
-}
-
-/* PEFT's name of A or B; NULL: the family has no such weight. */
-static const char *adapter_name(const dt_published *family, const char *ours, dt_arena *arena)
-{
-    size_t length = stem_length(ours);
-    const dt_published_tensor *row;
-    const char *theirs;
-
-    theirs = dt_weights_name(&row, family, dt_arena_printf(arena, "%.*s.weight", (int)length, ours),
-                             arena);
-    if (theirs == NULL)
-        return NULL;
-    theirs = dt_weights_full_name(family, theirs, arena);
-    return dt_arena_printf(arena, "base_model.model.%.*s%s",
-                           (int)(strlen(theirs) - strlen(".weight")), theirs, ours + length);
-}
-
 const char *dt_weights_export_name(const dt_published_tensor **row, dt_weights_exporter *e,
                                    const char *ours)
 {
     static const dt_published_tensor of_adapter = {0};
     const char *theirs;
 
-    if (stem_length(ours) > 0) {
-        *row = &of_adapter; /* A and B are as in dtrun */
-        return adapter_name(e->family, ours, &e->arena);
-    }
-    theirs = dt_weights_name(row, e->family, ours, &e->arena);
+    *row = &of_adapter; /* A and B are as in dtrun */
+    theirs = dt_weights_adapter_name(e->family, ours, &e->arena);
+    if (theirs == NULL && strstr(ours, ".lora_") == NULL)
+        theirs = dt_weights_name(row, e->family, ours, &e->arena);
     return theirs != NULL ? dt_weights_full_name(e->family, theirs, &e->arena) : NULL;
 }
 

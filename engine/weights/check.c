@@ -49,10 +49,10 @@ static dt_status check_surplus(const dt_weights *weights, const json_t *used, dt
     return DT_OK;
 }
 
-/* Whether the files have the parameter: with an adapter, only its base is read. */
-static bool is_read(const dt_model *model, const dt_param *param)
+/* Whether the files have the parameter: with an adapter, they have its base, or the adapter alone. */
+static bool is_read(const dt_weights *weights, const dt_model *model, const dt_param *param)
 {
-    return model->config.lora.rank == 0 || param->in_base;
+    return model->config.lora.rank == 0 || param->in_base != weights->adapter;
 }
 
 static dt_status check_huggingface(dt_weights *weights, const dt_model *model, dt_error *err)
@@ -63,7 +63,7 @@ static dt_status check_huggingface(dt_weights *weights, const dt_model *model, d
     dt_status st = DT_OK;
 
     for (int i = 0; i < model->param_count; i++) {
-        if (!is_read(model, &model->params[i]))
+        if (!is_read(weights, model, &model->params[i]))
             continue;
         DT_TRY(dt_weights_find_tensor(&piece, &key, weights, &model->params[i], err));
         json_object_set_new(used, key, json_true());
@@ -112,7 +112,7 @@ static dt_status check_checkpoint(const dt_weights *weights, const dt_model *mod
     dt_status st = DT_OK;
 
     for (int i = 0; i < model->param_count; i++) {
-        if (!is_read(model, &model->params[i]))
+        if (!is_read(weights, model, &model->params[i]))
             continue;
         DT_TRY(check_param(weights, &model->params[i], err));
         count++;
@@ -194,12 +194,15 @@ out:
 dt_status dt_weights_fit(const dt_weights_files *files, const dt_recipe *recipe, int64_t vocab,
                          dt_error *err)
 {
-    dt_weights *weights = NULL;
+    dt_weights *weights = NULL, *adapter = NULL;
     dt_tokenizer *tokenizer = NULL;
     dt_model *model = NULL;
+    dt_weights_files adapter_files;
     dt_model_config config;
     dt_status st = DT_OK;
+    dt_arena arena;
 
+    dt_arena_init(&arena, 0);
     DT_TRY(dt_weights_open(&weights, files, err));
     if (dt_weights_tokenizer(weights) != NULL) { /* then the run uses this tokenizer */
         DT_TRY(dt_tokenizer_from_json(&tokenizer, dt_weights_tokenizer(weights), err));
@@ -209,7 +212,13 @@ dt_status dt_weights_fit(const dt_weights_files *files, const dt_recipe *recipe,
     DT_TRY(dt_model_describe(&model, &config, err));
     DT_TRY(dt_weights_check(weights, model, err));
     DT_TRY(check_tied_head(weights, model, err));
+    if (recipe->lora.from[0] != '\0') {
+        DT_TRY(dt_weights_open_adapter(&adapter, &adapter_files, recipe, &arena, err));
+        DT_TRY(dt_weights_check(adapter, model, err));
+    }
 out:
+    dt_weights_close(adapter);
+    dt_arena_release(&arena);
     dt_weights_close(weights);
     dt_tokenizer_free(tokenizer);
     dt_model_description_free(model);
@@ -286,7 +295,7 @@ static dt_status load_chunks(dt_weights *weights, dt_strategy_state *state, dt_e
     DT_TRY(dt_weights_check(weights, state->model, err));
     DT_TRY(state->strategy->import_state(state, &chunks, &count, err));
     for (int i = 0; i < count; i++) {
-        if (!is_read(state->model, &state->model->params[chunks[i].param]))
+        if (!is_read(weights, state->model, &state->model->params[chunks[i].param]))
             continue;
         DT_TRY(chunks[i].value != NULL ? dt_weights_read(chunks[i].value, weights, state->model,
                                                          chunks[i].param, &chunks[i].slice, err)

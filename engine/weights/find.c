@@ -52,6 +52,31 @@ const char *dt_weights_full_name(const dt_published *family, const char *theirs,
     return theirs[0] == '/' ? theirs + 1 : dt_arena_printf(arena, "%s%s", family->prefix, theirs);
 }
 
+/* Returns the length of "model.layers.0.self_attn.q_proj" in "....lora_A.weight"; 0: the name is none of an adapter. */
+static size_t stem_length(const char *name)
+{
+    const char *end = strstr(name, ".lora_");
+
+    return end != NULL ? (size_t)(end - name) : 0;
+}
+
+const char *dt_weights_adapter_name(const dt_published *family, const char *ours, dt_arena *arena)
+{
+    size_t length = stem_length(ours);
+    const dt_published_tensor *row;
+    const char *theirs;
+
+    if (length == 0)
+        return NULL;
+    theirs = dt_weights_name(&row, family, dt_arena_printf(arena, "%.*s.weight", (int)length, ours),
+                             arena);
+    if (theirs == NULL)
+        return NULL;
+    theirs = dt_weights_full_name(family, theirs, arena);
+    return dt_arena_printf(arena, "/base_model.model.%.*s%s",
+                           (int)(strlen(theirs) - strlen(".weight")), theirs, ours + length);
+}
+
 /* --- tensors */
 
 /* Find a tensor by its exact name. It is an error if two files have it. */
@@ -149,10 +174,15 @@ dt_status dt_weights_find_tensor(dt_weights_piece *out, const char **key, dt_wei
     dt_checkpoint_shape stored = dt_checkpoint_shape_of(param);
     dt_box box = dt_checkpoint_shape_box(&stored);
     const dt_published_tensor *row;
-    const char *theirs = dt_weights_name(&row, weights->family, param->name, &weights->arena);
+    static const dt_published_tensor of_adapter = {0};
+    const char *theirs =
+        weights->adapter ? dt_weights_adapter_name(weights->family, param->name, &weights->arena)
+                         : dt_weights_name(&row, weights->family, param->name, &weights->arena);
     dt_safetensors_tensor there;
     dt_status st = DT_OK;
 
+    if (weights->adapter)
+        row = &of_adapter;
     if (theirs == NULL)
         DT_THROW(err, DT_ERR_RECIPE,
                  "a model of type '%s' has no '%s', which this recipe's model has",

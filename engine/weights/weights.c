@@ -177,6 +177,17 @@ out:
     return st;
 }
 
+static dt_status open_files(dt_weights *weights, dt_error *err)
+{
+    const dt_string_list *files = &weights->files->files;
+    dt_status st = DT_OK;
+
+    for (int64_t i = 0; i < files->count; i++)
+        DT_TRY(open_file(&weights->parts[i], files->items[i], err));
+out:
+    return st;
+}
+
 static dt_status open_huggingface(dt_weights *weights, dt_error *err)
 {
     const dt_weights_files *files = weights->files;
@@ -186,8 +197,7 @@ static dt_status open_huggingface(dt_weights *weights, dt_error *err)
     DT_TRY(dt_huggingface_read(&model, weights->description, files->description, &weights->arena,
                                err));
     weights->family = model.family;
-    for (int64_t i = 0; i < files->files.count; i++)
-        DT_TRY(open_file(&weights->parts[i], files->files.items[i], err));
+    DT_TRY(open_files(weights, err));
 out:
     return st;
 }
@@ -262,11 +272,33 @@ dt_status dt_weights_open(dt_weights **out, const dt_weights_files *files, dt_er
     DT_TRY(dt_weights_describe(&opened->description, files, err));
     DT_TRY(files->kind == DT_WEIGHTS_CHECKPOINT ? open_checkpoint(opened, err)
            : files->kind == DT_WEIGHTS_BIN      ? open_bin(opened, err)
+           : files->kind == DT_WEIGHTS_PEFT     ? open_files(opened, err)
                                                 : open_huggingface(opened, err));
     *out = opened;
     opened = NULL;
 out:
     dt_weights_close(opened);
+    return st;
+}
+
+dt_status dt_weights_open_adapter(dt_weights **out, dt_weights_files *files,
+                                  const dt_recipe *recipe, dt_arena *arena, dt_error *err)
+{
+    const char **items = dt_arena_alloc_array(arena, 1, sizeof(items[0]));
+    const char *folder = recipe->lora.from;
+    dt_status st = DT_OK;
+
+    items[0] = dt_arena_printf(arena, "%s/" DT_PEFT_MODEL, folder);
+    *files = (dt_weights_files){
+        .kind = DT_WEIGHTS_PEFT,
+        .folder = folder,
+        .description = dt_arena_printf(arena, "%s/" DT_PEFT_CONFIG, folder),
+        .files = {items, 1},
+    };
+    DT_TRY(dt_weights_open(out, files, err));
+    (*out)->adapter = true;
+    DT_TRY(dt_huggingface_family(&(*out)->family, recipe, err));
+out:
     return st;
 }
 

@@ -33,6 +33,10 @@ typedef struct dt_weights dt_weights;
 dt_status dt_weights_open(dt_weights **out, const dt_weights_files *files, dt_error *err);
 void dt_weights_close(dt_weights *weights); /* accepts NULL */
 
+/* The same for the adapter of a folder of PEFT (the recipe's lora.from); *files must stay as it is. */
+dt_status dt_weights_open_adapter(dt_weights **out, dt_weights_files *files,
+                                  const dt_recipe *recipe, dt_arena *arena, dt_error *err);
+
 /* The tokenizer of a checkpoint; NULL: unknown. Borrowed. */
 const json_t *dt_weights_tokenizer(const dt_weights *weights);
 

@@ -8,6 +8,7 @@
 #include "engine/data/data.h"
 #include "engine/weights/weights.h"
 #include "recipes/foreign/huggingface.h"
+#include "recipes/foreign/peft.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -22,6 +23,7 @@ struct dt_weights {
     const dt_published *family; /* table of published names; NULL for a checkpoint */
     int64_t head_width;         /* for a .bin file: rows per head of queries or keys */
     dt_checkpoint_index index;  /* index of a checkpoint */
+    bool adapter;               /* the files have an adapter alone, without its base */
 };
 
 /* A piece of a parameter, as stored in a file. */
@@ -78,10 +80,11 @@ typedef struct dt_weights_exporter {
     bool begun;       /* `folder` was created */
 } dt_weights_exporter;
 
-/* adapter.c: adapters as PEFT has them */
-#define DT_PEFT_CONFIG "adapter_config.json"
-#define DT_PEFT_MODEL  "adapter_model.safetensors"
+/* find.c: adapters as PEFT has them; adapter.c: their export */
 
+/* The name of A or B with a leading '/', as in tables of published names; NULL: it is none of an adapter, or the family
+ * has no such weight. */
+const char *dt_weights_adapter_name(const dt_published *family, const char *ours, dt_arena *arena);
 /* The name of a parameter in an exported file, with its layout; NULL: the family has none. */
 const char *dt_weights_export_name(const dt_published_tensor **row, dt_weights_exporter *e,
                                    const char *ours);

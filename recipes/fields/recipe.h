@@ -209,7 +209,9 @@ typedef struct dt_recipe {
     } model;
 
     struct {
-        int64_t rank;           /* 0: all parameters are trained */
+        int64_t rank; /* 0: all parameters are trained */
+        const char *
+            from; /* "", or a folder of PEFT whose adapter is trained further (recipes/foreign/peft.h), absolute */
         double alpha;           /* 0: twice the rank */
         dt_string_list targets; /* names of the kind's dt_lora_target, or "all" */
         double dropout;

@@ -20,7 +20,7 @@
 
 const char *dt_weights_kind_name(dt_weights_kind kind)
 {
-    static const char *const names[] = {"", "huggingface", "checkpoint", "bin"};
+    static const char *const names[] = {"", "huggingface", "checkpoint", "bin", "peft"};
 
     return names[kind];
 }

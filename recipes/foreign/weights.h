@@ -28,10 +28,11 @@ typedef enum dt_weights_kind {
     DT_WEIGHTS_HUGGINGFACE,
     DT_WEIGHTS_CHECKPOINT,
     DT_WEIGHTS_BIN,
+    DT_WEIGHTS_PEFT, /* an adapter (peft.h); never in a plan */
     DT_WEIGHTS_KINDS
 } dt_weights_kind;
 
-const char *dt_weights_kind_name(dt_weights_kind kind); /* "", "huggingface", "checkpoint", "bin" */
+const char *dt_weights_kind_name(dt_weights_kind kind); /* "", "huggingface", "checkpoint", "bin", "peft" */
 
 typedef struct dt_weights_files {
     dt_weights_kind kind;

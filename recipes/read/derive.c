@@ -408,7 +408,9 @@ dt_status dt_reading_derive(dt_reading *reading)
 
     DT_TRY(reading_derive_command(reading));
     derive_model(reading);
+    DT_TRY(dt_reading_derive_adapter(reading, false));
     DT_TRY(dt_reading_derive_weights(reading));
+    DT_TRY(dt_reading_derive_adapter(reading, true));
     DT_TRY(reading_derive_tokens(reading));
     derive_optimizer(reading);
     derive_rows(reading);

@@ -1,9 +1,11 @@
-/* derive_weights: sets the model's fields from the files of model.from (recipes/read/reading.h). */
+/* derive_weights: sets the model's fields from the files of model.from, and the adapter's from those of lora.from
+ * (recipes/read/reading.h). */
 #include <string.h>
 
 #include "base/file.h"
 #include "recipes/fields/values.h"
 #include "recipes/foreign/huggingface.h"
+#include "recipes/foreign/peft.h"
 #include "recipes/foreign/weights.h"
 #include "recipes/read/reading.h"
 
@@ -44,18 +46,24 @@ static bool agrees(const dt_reading *reading, const dt_field *field, const char 
     return same;
 }
 
-static dt_status take(dt_reading *reading, const dt_huggingface_value *value, const char *where)
+static dt_status take_from(dt_reading *reading, const dt_huggingface_value *value,
+                           const char *where, const char *from)
 {
     const dt_field *field = dt_field_find(value->path);
 
     if (!dt_reading_given(reading, value->path)) {
         DT_ASSERT(dt_field_set_text(reading->recipe, field, value->text, NULL) == DT_OK);
-        dt_reading_derived(reading, value->path, value->text, "model.from");
+        dt_reading_derived(reading, value->path, value->text, from);
         return DT_OK;
     }
     return agrees(reading, field, value->text, value->at_most)
                ? DT_OK
                : refuse(reading, value->path, value->text, where, value->key);
+}
+
+static dt_status take(dt_reading *reading, const dt_huggingface_value *value, const char *where)
+{
+    return take_from(reading, value, where, "model.from");
 }
 
 /* Reports an error of the files at model.from. */
@@ -291,5 +299,100 @@ dt_status dt_reading_derive_weights(dt_reading *reading)
     if (st == DT_OK)
         return DT_OK;
     dt_reading_trouble(reading, "model");
+    return dt_reading_report(reading, st, "weights");
+}
+
+/* --- the adapter of lora.from */
+
+/* A model.from that the recipe leaves out is the base that the folder names, if it is on this machine. */
+static void take_base(dt_reading *reading, const dt_peft *peft)
+{
+    if (dt_reading_given(reading, "model.from") || peft->base[0] != '/' ||
+        !dt_file_exists(peft->base))
+        return;
+    reading->recipe->model.from = peft->base;
+    dt_reading_derived(reading, "model.from", peft->base, "lora.from");
+}
+
+static dt_status take_targets(dt_reading *reading, const dt_peft *peft)
+{
+    const dt_architecture *kind = dt_architecture_find(reading->recipe->model.kind);
+    dt_string_list targets;
+    dt_strbuf text;
+    dt_status st = DT_OK;
+
+    dt_strbuf_init(&text);
+    DT_TRY(dt_peft_targets(&targets, peft, kind, reading->arena, reading->err));
+    for (int64_t i = 0; i < targets.count; i++)
+        dt_strbuf_add_fmt(&text, "%s%s", i > 0 ? ", " : "[", targets.items[i]);
+    dt_strbuf_add_char(&text, ']');
+    if (dt_reading_given(reading, "lora.targets"))
+        DT_THROW(reading->err, DT_ERR_RECIPE,
+                 "'lora.targets' and 'lora.from' cannot be combined: '%s' has %s: leave it out",
+                 peft->path, text.data);
+    reading->recipe->lora.targets = targets;
+    dt_reading_derived(reading, "lora.targets", dt_arena_strdup(reading->arena, text.data),
+                       "lora.from");
+out:
+    dt_strbuf_release(&text);
+    return st;
+}
+
+static dt_status take_numbers(dt_reading *reading, const dt_peft *peft)
+{
+    dt_arena *arena = reading->arena;
+    const dt_huggingface_value values[] = {
+        {"lora.rank", dt_arena_printf(arena, "%lld", (long long)peft->rank), "r", false},
+        {"lora.alpha", dt_arena_printf(arena, "%.17g", peft->alpha), "lora_alpha", false},
+        {"lora.rslora", peft->rslora ? "true" : "false", "use_rslora", false},
+    };
+    dt_status st = DT_OK;
+
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
+        DT_TRY(take_from(reading, &values[i], peft->path, "lora.from"));
+    if (!dt_reading_given(reading, "lora.dropout")) {
+        reading->recipe->lora.dropout = peft->dropout;
+        dt_reading_derived(reading, "lora.dropout", dt_arena_printf(arena, "%g", peft->dropout),
+                           "lora.from");
+    }
+out:
+    return st;
+}
+
+static dt_status derive_adapter(dt_reading *reading, bool after_weights)
+{
+    dt_peft peft;
+    dt_status st = DT_OK;
+
+    if (reading->resolved != NULL)
+        DT_THROW(reading->err, DT_ERR_RECIPE,
+                 "'lora.from' is only for a new run: an existing run continues from its own "
+                 "checkpoint");
+    DT_TRY(dt_peft_read(&peft, reading->recipe->lora.from, reading->arena, reading->err));
+    if (!after_weights) {
+        take_base(reading, &peft);
+        goto out;
+    }
+    DT_TRY(take_numbers(reading, &peft));
+    DT_TRY(take_targets(reading, &peft));
+out:
+    return st;
+}
+
+dt_status dt_reading_derive_adapter(dt_reading *reading, bool after_weights)
+{
+    dt_status st;
+
+    if (reading->recipe->lora.from[0] == '\0' || reading->troubled[dt_reading_row("lora.from")] ||
+        dt_reading_resolved(reading, "lora.from"))
+        return DT_OK;
+    st = derive_adapter(reading, after_weights);
+    if (st == DT_OK)
+        return DT_OK;
+    if (st == DT_ERR_RECIPE)
+        dt_text_mark_prefix(reading->err, dt_reading_mark(reading, "lora.from"));
+    dt_reading_trouble(reading, "lora");
+    if (!dt_reading_given(reading, "model.from")) /* the folder would have named it */
+        dt_reading_trouble(reading, "model");
     return dt_reading_report(reading, st, "weights");
 }

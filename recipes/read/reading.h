@@ -92,6 +92,8 @@ dt_status dt_reading_set(dt_reading *reading, const char *set);
 dt_status dt_reading_derive(dt_reading *reading);
 /* The part of dt_reading_derive for model.from: dimensions of the model from its files. */
 dt_status dt_reading_derive_weights(dt_reading *reading);
+/* Sets the fields of an adapter from the folder of lora.from: before the weights model.from, after them the others. */
+dt_status dt_reading_derive_adapter(dt_reading *reading, bool after_weights);
 /* Returns whether the training data are files of ids instead of text, by data.tokens or the first file's name. */
 bool dt_reading_trains_on_ids(const dt_reading *reading);
 /* Marks `path` as set to `text` because of the field `from`, which origins then show. */

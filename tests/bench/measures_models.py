@@ -15,6 +15,7 @@ from runs import Failed, launch, output, peer, values
 
 SMOL = {"layers": 30, "heads": 9, "kv_heads": 3, "embed": 576, "ffn": 1536, "vocab": 49152, "tokens": 1024, "batch": 4}
 SMALL = {"layers": 2, "heads": 4, "kv_heads": 2, "embed": 64, "ffn": 128, "vocab": 512, "tokens": 64, "batch": 4}
+RANK = 16
 IWSLT = {"layers": 6, "heads": 4, "embed": 512, "ffn": 1024, "vocab": 10000, "batch": 4096}
 SMALL_PAIRS = {"layers": 2, "heads": 4, "embed": 64, "ffn": 128, "vocab": 200, "batch": 512}
 RECIPE = """name: {name}
@@ -73,6 +74,26 @@ def llama(settings, dtype, bar):
         memory = f"{megabytes(theirs['peak_bytes'])}, ours {held / theirs['peak_bytes']:.2f} of it"
     return [(name, bar, f"{speed:.0f} tokens/s", beside, len(ours)),
             (f"{name}: peak resident memory", "≤ 0.8 of PyTorch", megabytes(held), memory, len(ours))]
+
+
+def lora(settings, dtype, bar):
+    """An adapter of rank 16 next to every matrix of the same model; the peer is PEFT."""
+    size, path = llama_recipe(settings, dtype, 1)
+    base = launch(path, keep=True, checkpoint__every=1)["run"]
+    path = recipe("lora", dtype=dtype, model=f"from: 'run:{base}'", steps=1 + settings.measured_steps,
+                  data=f"train: {path.with_name('llama.bin')}, split: 0.1",
+                  batch=f"sequences: {size['batch']}, tokens: {size['tokens']}")
+    ours = [launch(path, lora__rank=RANK) for _ in range(settings.rounds)]
+    speed = statistics.median(value for run in ours for value in values(run, "tokens_per_second", 1))
+    held = statistics.median(run["peak_bytes"] for run in ours)
+    name = f"LoRA of rank {RANK}, SmolLM2-135M's shape, {dtype}, T {size['tokens']}, batch {size['batch']}"
+    beside = memory = ""
+    if settings.torch:
+        theirs, all_ways = best(settings, mode="lora", dtype=dtype, rank=RANK, **size)
+        beside = f"ours {speed / theirs['tokens_per_second']:.2f}×; {all_ways}"
+        memory = f"{megabytes(theirs['peak_bytes'])}, ours {held / theirs['peak_bytes']:.2f} of it"
+    return [(name, bar, f"{speed:.0f} tokens/s", beside, len(ours)),
+            (f"{name}: peak resident memory", "≤ 0.7 of PEFT", megabytes(held), memory, len(ours))]
 
 
 def corpus(folder, vocab):
@@ -197,6 +218,7 @@ def beam(settings, dtype="fp32", beams=4, batch=16):
 
 MEASURES = {"llama_bf16": lambda settings: llama(settings, "bf16", "≥ 1.5×"),
             "llama_fp32": lambda settings: llama(settings, "fp32", "≥ 1.2×"),
+            "lora_bf16": lambda settings: lora(settings, "bf16", "≥ 1.5×"),
             "translation": translation,
             "beam": beam,
             "decode_bf16": lambda settings: decode(settings, "bf16", 1, "≥ 2×"),

@@ -3,12 +3,15 @@
 
     peer_models.py --mode llama --layers 30 --heads 9 --kv-heads 3 --embed 576 --ffn 1536 --vocab 49152 \
         --tokens 1024 --batch 4 --dtype bf16 --threads 2
+    peer_models.py --mode lora --rank 16 --layers 30 ... --dtype bf16
     peer_models.py --mode translation --layers 6 --heads 4 --embed 512 --ffn 1024 --vocab 10000 --batch 4096
     peer_models.py --mode decode --layers 30 ... --batch 1 --dtype bf16
     peer_models.py --mode beam --layers 6 --heads 4 --embed 512 --ffn 1024 --vocab 10000 --tokens 25 --batch 16 --beams 4
     peer_models.py --mode read
 
 llama        training: transformers' LlamaForCausalLM, random tokens; tokens/s, median over steps after warm-up
+lora         the same with PEFT's adapter on every matrix of a block; in bf16 the base is in bf16, and the adapter in
+             fp32 under autocast
 translation  training: torch.nn.Transformer in fairseq's shape (post-norm, shared target embedding, label smoothing),
              pairs of lengths like those of measures_models.py, sorted, up to --batch tokens of a side with padding;
              target tokens/s over all batches
@@ -35,10 +38,11 @@ import torch.nn.functional as F
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add = parser.add_argument
-    add("--mode", choices=["llama", "translation", "decode", "beam", "read"], required=True)
+    add("--mode", choices=["llama", "lora", "translation", "decode", "beam", "read"], required=True)
     for name in ("layers", "heads", "kv-heads", "embed", "ffn", "vocab", "tokens", "batch"):
         add("--" + name, type=int)
     add("--beams", type=int, default=4)
+    add("--rank", type=int, default=16)
     add("--dtype", choices=["fp32", "bf16"], default="fp32")
     add("--threads", type=int, default=2)
     add("--steps", type=int, default=3)
@@ -55,6 +59,15 @@ def llama(args):
                          num_key_value_heads=args.kv_heads, max_position_embeddings=2048, rope_theta=100000.0,
                          tie_word_embeddings=True, attn_implementation="sdpa", use_cache=False)
     return LlamaForCausalLM(config)
+
+
+def adapted(args):
+    from peft import LoraConfig, get_peft_model
+
+    targets = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+    model = llama(args).to(torch.bfloat16 if args.dtype == "bf16" else torch.float32)
+    return get_peft_model(model, LoraConfig(r=args.rank, lora_alpha=2 * args.rank, target_modules=targets,
+                                            lora_dropout=0.0, task_type="CAUSAL_LM"))
 
 
 class Translator(torch.nn.Module):
@@ -102,14 +115,14 @@ def pairs(args):
 
 def trained(args, model, batch_of):
     step_of = torch.compile(model, dynamic=args.mode == "translation" or None) if args.compile == "compile" else model
-    adamw = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+    adamw = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-4, fused=True)
     seconds, tokens = [], []
     for step in range(args.warmup + args.steps):
         begun = time.perf_counter()
         inputs, count = batch_of(step)
         with torch.autocast("cpu", torch.bfloat16, enabled=args.dtype == "bf16"):
             loss = step_of(**inputs) if isinstance(inputs, dict) else step_of(*inputs)
-        (loss.loss if args.mode == "llama" else loss).backward()
+        (loss.loss if args.mode in ("llama", "lora") else loss).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         adamw.step()
         adamw.zero_grad(set_to_none=True)
@@ -187,9 +200,10 @@ def main():
         speed = decoded(args, llama(args))
     elif args.mode == "beam":
         speed = searched(args)
-    elif args.mode == "llama":
+    elif args.mode in ("llama", "lora"):
         tokens = torch.randint(args.vocab, (args.batch, args.tokens))
-        speed = trained(args, llama(args), lambda _: ({"input_ids": tokens, "labels": tokens}, tokens.numel()))
+        model = llama(args) if args.mode == "llama" else adapted(args)
+        speed = trained(args, model, lambda _: ({"input_ids": tokens, "labels": tokens}, tokens.numel()))
     else:
         batches = list(pairs(args))
         speed = trained(args, Translator(args), lambda step: batches[step % len(batches)])

@@ -158,3 +158,57 @@ import re, sys
 a, b = ([float(x) for x in re.findall(r"-?\d+\.\d+", text)] for text in sys.argv[1:])
 assert len(a) == len(b) > 0 and all(abs(x - y) <= 1e-4 * abs(x) for x, y in zip(a, b)), (a, b)
 PY
+
+# --- a folder of PEFT is continued: without a change of the values it is exported to the bit
+cat >"$work/more.yaml" <<'YAML'
+name: more
+ranks: 2
+threads: 1
+strategy: fsdp
+lora: {from: peft}
+data: {train: ids.bin, tokens: nanogpt}
+batch: {sequences: 2}
+optimizer: {kind: sgd, lr: 1e-99, weight_decay: 0}
+schedule: {steps: 1}
+evaluate: {every: 0}
+YAML
+expect 0 launch "$work/more.yaml" --wait --json
+more=$(field "o['run']")
+expect 0 export "$more" --to peft "$work/peft-again"
+cmp "$work/peft/adapter_model.safetensors" "$work/peft-again/adapter_model.safetensors" >"$work/err" 2>&1 ||
+    fail "another adapter"
+expect 0 resume "$more" --wait --json --set schedule.steps=2 --set optimizer.lr=1e-2
+json "o['step'] == 2"
+expect 2 validate "$work/more.yaml" --set lora.rank=4
+says "'lora.rank' is 4, and '" "has 3 ('r'): leave it out"
+expect 2 validate "$work/more.yaml" --set lora.targets=[q]
+says "'lora.targets' and 'lora.from' cannot be combined"
+expect 2 validate "$work/more.yaml" --set lora.from="$work/model"
+says "is not a folder of PEFT"
+# config KEY VALUE: a copy of the folder whose config has this
+config() {
+    rm -rf "$work/other"
+    cp -r "$work/peft" "$work/other"
+    python3 - "$work/other/adapter_config.json" "$@" <<'PY'
+import json, sys
+config = json.load(open(sys.argv[1]))
+config[sys.argv[2]] = json.loads(sys.argv[3])
+json.dump(config, open(sys.argv[1], "w"))
+PY
+    expect 2 validate "$work/more.yaml" --set lora.from="$work/other"
+}
+config use_dora true
+says "'use_dora' is set, which dtrun does not support: DoRA"
+config bias '"all"'
+says "'bias' is 'all'"
+config target_modules '"all-linear"'
+says "is not a list of names"
+config target_modules '["q_proj", "lm_head"]'
+says "'lm_head', which is not a matrix of a block"
+config peft_type '"IA3"'
+says "'peft_type' is 'IA3'; expected LORA"
+rm -rf "$work/other"
+cp -r "$work/peft" "$work/other"
+sed -i 's/"r": 3/"r": 2/' "$work/other/adapter_config.json"
+expect 2 launch "$work/more.yaml" --set lora.from="$work/other"
+says "is 3 x 12 in the file and 2 x 12 in this model"

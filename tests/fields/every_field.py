@@ -202,6 +202,7 @@ LEFT_OUT = {
     'data.codes': 'of models on pairs of sentences: unit.corpus_pairs',
     'data.chat_template': 'of conversations as text: cli.chats',
     'model.from': 'files of its own: cli.weights',
+    'lora.from': 'files of its own: cli.lora',
     'search.kind': 'of sweeps: cli.sweep',
     'search.count': 'of sweeps: cli.sweep',
     'search.seed': 'of sweeps: cli.sweep',
