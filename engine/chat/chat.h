@@ -4,11 +4,13 @@
  * Text      the template is interpreted as in transformers' apply_chat_template (base/jinja/jinja.h). Each byte of the
  *           text keeps its origin: the template, or a field of a message
  * Trained   bytes from `content`, `reasoning_content` and `tool_calls` of assistant messages, and the template's text
- *           after each of them, up to and including the first special token. If the template has {% generation %}
- *           blocks, both masks must agree
- * Ids       those of the whole text, without the tokens that a tokenizer puts around a text. A control token is
- *           recognised only where the template wrote it: one that a user typed becomes ordinary text. A token that
- *           covers trained and other bytes is trained if its last byte is
+ *           after each of them, up to and including the first special token; nothing of it if there is none before
+ *           the next message. If the template has {% generation %} blocks, both masks must agree, token by token
+ * Ids       those of the whole text, without the tokens that a tokenizer puts around a text. A special token is
+ *           recognised only where the template wrote it: one that a user typed becomes ordinary text. So is an added
+ *           token that is not special but that the template writes, such as "<tool_call>", except in the fields of
+ *           assistants, who write it themselves. A token that covers trained and other bytes is trained if its last
+ *           byte is
  * Threads   a dt_chat is read-only; an encoder belongs to one thread
  * Errors    DT_ERR_USAGE for a conversation, naming the message and the field ("messages[2].content: ..."): the caller
  *           puts the file and the line in front. DT_ERR_UNSUPPORTED for a template, with its name and line.
@@ -39,7 +41,8 @@ typedef struct dt_chat_source {
     const char *folder; /* of the model; also has the special tokens. NULL: there are none */
     const char *file; /* of a template (or a JSON file with 'chat_template'); NULL: the folder's */
     const char
-        *name; /* of a named template; NULL: "default", and "tool_use" for a line with tools */
+        *name;   /* of a named template; NULL: "default", and "tool_use" for a line with tools */
+    int64_t now; /* seconds since 1970, for templates that print the date; 0: when it is opened */
 } dt_chat_source;
 
 /* The tokenizer is borrowed until dt_chat_free. */
@@ -108,8 +111,12 @@ typedef struct dt_chat_row {
      * token of weight 0 has `trained` 0. */
     const float *weights;
 
+    /* 1 for a token in a {% generation %} block; NULL if the template has none. */
+    const uint8_t *generated;
+
     size_t trained_count;        /* tokens that are trained; 0: nothing to learn from this line */
     size_t messages, assistants; /* messages; those of an assistant */
+    size_t endless;              /* trained assistants after which no special token ends the turn */
     size_t field_bytes;          /* bytes of the trained fields of assistants */
     size_t dropped_bytes; /* those of them that the template left out, such as earlier thoughts */
 } dt_chat_row;

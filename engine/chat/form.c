@@ -1,4 +1,5 @@
-/* form: recognises the three forms of a conversation, and brings the other two into that of messages. */
+/* form: recognises the three forms of a conversation, and brings the other two into that of messages; names of forms and
+ * fields. */
 #include <string.h>
 
 #include "base/names.h"
@@ -9,6 +10,14 @@ static const char *const form_names[] = {"messages", "ShareGPT", "Alpaca"};
 const char *dt_chat_form_name(dt_chat_form form)
 {
     return form_names[form];
+}
+
+const char *dt_chat_field_name(dt_chat_field field)
+{
+    static const char *const names[DT_CHAT_FIELDS] = {"template", "content", "reasoning_content",
+                                                      "tool_calls", "other"};
+
+    return names[field];
 }
 
 dt_status dt_chat_form_of(dt_chat_form *out, const json_t *line, dt_error *err)

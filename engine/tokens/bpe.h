@@ -62,6 +62,16 @@ typedef struct dt_bpe_around {
 } dt_bpe_around;
 
 dt_bpe_around dt_bpe_get_around(const dt_bpe *bpe);
+
+/* A token that is cut out of a text before it is split into words. special: a control token, such as "<|im_end|>". */
+typedef struct dt_bpe_added {
+    const char *text;
+    int32_t id;
+    bool special;
+} dt_bpe_added;
+
+/* Returns the added tokens in the order of the file; borrowed from the tokenizer. */
+const dt_bpe_added *dt_bpe_get_added(size_t *count, const dt_bpe *bpe);
 /* Makes a token the one between documents. Returns false and changes nothing if no token has the id. */
 bool dt_bpe_set_end_of_text(dt_bpe *bpe, int64_t id);
 
@@ -87,6 +97,13 @@ dt_status dt_bpe_check_text(const char *text, size_t length, dt_error *err);
 /* Appends the ids of a complete text, or of its first part. */
 dt_status dt_bpe_encode(dt_ids *out, dt_bpe_encoder *encoder, const char *text, size_t length,
                         dt_error *err);
+/* Decides whether an added token may be recognised in bytes from .. to of the text; otherwise they are ordinary text. */
+typedef bool dt_bpe_allow_fn(void *context, int32_t id, size_t from, size_t to);
+
+/* The same as dt_bpe_encode, but only with the added tokens that `allow` allows. */
+dt_status dt_bpe_encode_allowed(dt_ids *out, dt_bpe_encoder *encoder, const char *text,
+                                size_t length, dt_bpe_allow_fn *allow, void *context,
+                                dt_error *err);
 /* Appends the ids of a part that begins where dt_bpe_cut has cut a text. */
 dt_status dt_bpe_encode_rest(dt_ids *out, dt_bpe_encoder *encoder, const char *text, size_t length,
                              dt_error *err);

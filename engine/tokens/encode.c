@@ -149,6 +149,12 @@ struct dt_bpe_encoder {
     dt_merge_memory memory;
     dt_unigram_memory unigram;
     dt_strbuf normal, marked; /* a part of the text: normalized; with marks for spaces */
+
+    dt_bpe_allow_fn *allow; /* NULL: all added tokens are recognised */
+    void *context;
+    const char *whole; /* the text that is encoded */
+    const char *part;  /* the part of it that `normal` was made of */
+    size_t part_length;
 };
 
 void dt_ids_release(dt_ids *ids)
@@ -561,19 +567,43 @@ out:
 typedef dt_status add_fn(dt_bpe_encoder *e, dt_ids *out, const char *text, size_t length,
                          dt_text_place place, dt_error *err);
 
+/* Asks whether an added token at text[start] .. text[end - 1] may be recognised. In a normalized text its place is the
+ * one where it occurs as often before it in the text as it was written; if there is none, it is asked for the whole
+ * part. */
+static bool is_allowed(const dt_bpe_encoder *e, const char *text, size_t start, size_t end,
+                       int32_t id)
+{
+    bool written = text != e->normal.data || e->normal.length == 0;
+    const char *from = written ? text + start : NULL, *to = text + end;
+
+    if (!written) {
+        from = dt_bpe_find_written(&to, e->bpe, id, e->part, e->part_length, text, start, end);
+    } else {
+        while (from < to && space_length(from) > 0) /* which the token drops */
+            from += space_length(from);
+        while (from < to && strchr(" \t\r\n", to[-1]) != NULL)
+            to--;
+    }
+    return e->allow(e->context, id, (size_t)(from - e->whole), (size_t)(to - e->whole));
+}
+
 /* Cuts the text at the tokens of `added`, and calls `add` for the text between them. */
 static dt_status cut(dt_bpe_encoder *e, dt_ids *out, const dt_added *added, add_fn *add,
                      const char *text, size_t length, dt_text_place place, dt_error *err)
 {
-    size_t from = 0, start, end;
+    size_t from = 0, search = 0, start, end;
     dt_status st = DT_OK;
     int32_t id;
 
-    while (dt_added_next(added, text, length, from, &start, &end, &id)) {
+    while (dt_added_next(added, text, length, search, &start, &end, &id)) {
+        if (e->allow != NULL && !is_allowed(e, text, start, end, id)) {
+            search = start + 1;
+            continue;
+        }
         DT_TRY(add(e, out, text + from, start - from, from == 0 ? place : AFTER_TOKEN, err));
         DT_TRY(reserve(out, 1, err));
         out->items[out->count++] = id;
-        from = end;
+        from = search = end;
     }
     DT_TRY(add(e, out, text + from, length - from, from == 0 ? place : AFTER_TOKEN, err));
 out:
@@ -591,6 +621,8 @@ static dt_status add_raw(dt_bpe_encoder *e, dt_ids *out, const char *text, size_
     if (bpe->step_count > 0 && (bpe->step_count > 1 || bpe->steps[0].kind != DT_NORMAL_FORM ||
                                 !dt_form_holds(bpe->steps[0].form, text, length))) {
         dt_strbuf_reset(&e->normal);
+        e->part = text;
+        e->part_length = length;
         DT_TRY(dt_bpe_normalize(&e->normal, bpe, text, length, place != INSIDE, err));
         text = e->normal.data;
         length = e->normal.length;
@@ -625,6 +657,19 @@ dt_status dt_bpe_encode(dt_ids *out, dt_bpe_encoder *encoder, const char *text, 
                         dt_error *err)
 {
     return encode(out, encoder, text, length, AT_START, err);
+}
+
+dt_status dt_bpe_encode_allowed(dt_ids *out, dt_bpe_encoder *encoder, const char *text,
+                                size_t length, dt_bpe_allow_fn *allow, void *context, dt_error *err)
+{
+    dt_status st;
+
+    encoder->allow = allow;
+    encoder->context = context;
+    encoder->whole = text;
+    st = encode(out, encoder, text, length, AT_START, err);
+    encoder->allow = NULL;
+    return st;
 }
 
 /* If lines are separate, each part is as a text of its own: its first word has its mark. */

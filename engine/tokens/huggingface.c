@@ -12,7 +12,7 @@ typedef struct entry {
     const char *content;
     int64_t id;
     dt_added_token token;
-    bool normalized, single_word;
+    bool normalized, single_word, special;
 } entry;
 
 static dt_status read_entry(entry *out, const json_t *json, dt_error *err)
@@ -20,7 +20,6 @@ static dt_status read_entry(entry *out, const json_t *json, dt_error *err)
     static const char *const keys[] = {"id",     "content",    "single_word", "lstrip",
                                        "rstrip", "normalized", "special",     NULL};
     dt_status st = DT_OK;
-    bool special;
 
     *out = (entry){0};
     DT_TRY(dt_bpe_check_keys(json, where, keys, err));
@@ -28,8 +27,8 @@ static dt_status read_entry(entry *out, const json_t *json, dt_error *err)
     DT_TRY(dt_json_get_int(&out->id, json, "id", where, err));
     DT_TRY(dt_bpe_get_bool(&out->token.lstrip, json, "lstrip", false, where, err));
     DT_TRY(dt_bpe_get_bool(&out->token.rstrip, json, "rstrip", false, where, err));
-    DT_TRY(dt_bpe_get_bool(&special, json, "special", false, where, err));
-    DT_TRY(dt_bpe_get_bool(&out->normalized, json, "normalized", !special, where, err));
+    DT_TRY(dt_bpe_get_bool(&out->special, json, "special", false, where, err));
+    DT_TRY(dt_bpe_get_bool(&out->normalized, json, "normalized", !out->special, where, err));
     DT_TRY(dt_bpe_get_bool(&out->single_word, json, "single_word", false, where, err));
     if (out->content[0] == '\0')
         DT_THROW(err, DT_ERR_CORRUPT, "'%s': token %lld is empty", where, (long long)out->id);
@@ -96,6 +95,7 @@ static dt_status bpe_read_added(dt_bpe *bpe, const json_t *list, const json_t *v
         DT_TRY(read_entry(&added, item, err));
         DT_TRY(add_to_vocab(bpe, &added, vocab, err));
         DT_TRY(add_entry(bpe, &added, &scratch, err));
+        dt_bpe_note_added(bpe, added.content, added.id, added.special);
         /* a line break may become a space in the normalizer, before such a token is searched */
         bpe->drops_breaks = bpe->drops_breaks || added.token.rstrip;
         bpe->reaches_over_breaks = bpe->reaches_over_breaks || added.token.lstrip ||

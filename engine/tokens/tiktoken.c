@@ -164,6 +164,7 @@ static dt_status add_specials(dt_bpe *bpe, const struct kind *kind, int64_t toke
         token.id = (int32_t)id;
         DT_TRY(dt_vocab_add(&bpe->vocab, id, text, strlen(text), false, err));
         DT_TRY(dt_added_put(&bpe->raw, text, strlen(text), &token, err));
+        dt_bpe_note_added(bpe, text, token.id, true);
         if (strcmp(text, "<|endoftext|>") == 0 || strcmp(text, "<|end_of_text|>") == 0)
             bpe->end_of_text = token.id;
     }

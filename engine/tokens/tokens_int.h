@@ -323,8 +323,10 @@ struct dt_bpe {
     bool drops_breaks;        /* an added token can end with a line break that it drops */
     bool separates_lines;     /* a line break always separates words, like a space */
 
-    dt_added raw;        /* added tokens found in the text before normalization */
-    dt_added normalized; /* added tokens found in the rest after normalization */
+    dt_bpe_added *added; /* all added tokens */
+    int64_t added_count, added_capacity;
+    dt_added raw;        /* those found in the text before normalization */
+    dt_added normalized; /* those found in the rest after normalization */
     dt_normal_step steps[DT_BPE_STEPS];
     int step_count;
     bool prefix_space; /* puts a space before each text between added tokens, if it has none */
@@ -345,6 +347,13 @@ static inline bool dt_bpe_uses_joints(const dt_bpe *bpe)
 dt_status dt_bpe_read_huggingface(dt_bpe *bpe, const json_t *json, dt_error *err);
 dt_status dt_bpe_read_tiktoken(dt_bpe *bpe, const char *text, size_t length, const char *name,
                                dt_error *err);
+
+/* vocab.c: adds to the list of added tokens. The text is copied. */
+void dt_bpe_note_added(dt_bpe *bpe, const char *text, int64_t id, bool special);
+/* Returns where an added token was written that was found in bytes start .. stop of a normalized part: as many times as
+ * it occurs before it. Returns the whole part if it is not there. *end: the end of what is returned. */
+const char *dt_bpe_find_written(const char **end, const dt_bpe *bpe, int32_t id, const char *part,
+                                size_t part_length, const char *normal, size_t start, size_t stop);
 
 /* huggingface_*.c: read the parts of a tokenizer.json. The pre_tokenizer must be read first: it
  * sets whether the model's tokens are byte-level. */

@@ -361,3 +361,45 @@ bool dt_added_next(const dt_added *added, const char *text, size_t length, size_
     }
     return false;
 }
+
+/* --- the list of added tokens */
+
+void dt_bpe_note_added(dt_bpe *bpe, const char *text, int64_t id, bool special)
+{
+    bpe->added = dt_arena_array_room(&bpe->arena, bpe->added, bpe->added_count + 1,
+                                     &bpe->added_capacity, sizeof(*bpe->added));
+    bpe->added[bpe->added_count++] =
+        (dt_bpe_added){dt_arena_strdup(&bpe->arena, text), (int32_t)id, special};
+}
+
+const dt_bpe_added *dt_bpe_get_added(size_t *count, const dt_bpe *bpe)
+{
+    *count = (size_t)bpe->added_count;
+    return bpe->added;
+}
+
+const char *dt_bpe_find_written(const char **end, const dt_bpe *bpe, int32_t id, const char *part,
+                                size_t part_length, const char *normal, size_t start, size_t stop)
+{
+    const char *token = NULL, *found, *at;
+    size_t before = 0, length;
+
+    for (int64_t i = 0; i < bpe->added_count && token == NULL; i++)
+        token = bpe->added[i].id == id ? bpe->added[i].text : NULL;
+    for (at = normal;
+         (at = memmem(at, (size_t)(normal + start - at), normal + start, stop - start)) != NULL;
+         at++)
+        before++;
+    *end = part + part_length;
+    length = token != NULL ? strlen(token) : 0;
+    for (at = part; length > 0; at = found + 1) {
+        found = memmem(at, (size_t)(*end - at), token, length);
+        if (found == NULL)
+            break;
+        if (before-- == 0) {
+            *end = found + length;
+            return found;
+        }
+    }
+    return part;
+}

@@ -1,0 +1,323 @@
+/* mask: says of each byte and each token of a conversation whether it is trained, by where the bytes came from. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/chat/chat_int.h"
+
+typedef struct masker {
+    dt_chat_row *row;
+    const dt_chat *chat;
+    const dt_jinja_output *rendered;
+    const dt_chat_messages *messages;
+    dt_chat_run *runs;
+    size_t run_count;
+    int64_t room;
+    dt_arena *arena;
+    size_t token;  /* the first one that may end in the part that is looked at */
+    bool *ended;   /* [messages]: a special token ends the turn */
+    size_t *found; /* [messages * DT_CHAT_FIELDS]: bytes in the text */
+} masker;
+
+static bool is_trained_field(const masker *m, uint32_t origin)
+{
+    int32_t message = dt_chat_origin_message(origin);
+    dt_chat_field field = dt_chat_origin_field(origin);
+
+    return message >= 0 && m->messages->items[message].assistant &&
+           (field == DT_CHAT_CONTENT || field == DT_CHAT_REASONING || field == DT_CHAT_TOOL_CALLS);
+}
+
+static bool is_template(uint32_t origin)
+{
+    return (origin & DT_JINJA_ORIGIN) == DT_JINJA_TEMPLATE;
+}
+
+/* --- runs of bytes */
+
+static void add_run(masker *m, size_t end, int32_t message, dt_chat_field field, bool trained)
+{
+    dt_chat_run *last = m->run_count > 0 ? &m->runs[m->run_count - 1] : NULL;
+
+    if (end == (last != NULL ? last->end : 0))
+        return;
+    if (last != NULL && last->message == message && last->field == field &&
+        last->trained == trained) {
+        last->end = (uint32_t)end;
+        return;
+    }
+    m->runs = dt_arena_array_room(m->arena, m->runs, (int64_t)m->run_count + 1, &m->room,
+                                  sizeof(*m->runs));
+    m->runs[m->run_count++] = (dt_chat_run){(uint32_t)end, message, field, trained};
+}
+
+/* Returns where the first special token of a part of the text ends; 0: there is none. */
+static size_t special_end(masker *m, size_t from, size_t to)
+{
+    const dt_chat_row *row = m->row;
+
+    while (m->token < row->count && row->ends[m->token] <= from)
+        m->token++;
+    for (size_t i = m->token; i < row->count && row->ends[i] <= to; i++)
+        if (m->chat->tokens[row->ids[i]] == DT_CHAT_CONTROL)
+            return row->ends[i];
+    return 0;
+}
+
+/* Adds the template's text from .. to after a field of an assistant (`before`). */
+static void add_after(masker *m, size_t from, size_t to, uint32_t before, uint32_t next)
+{
+    int32_t message = dt_chat_origin_message(before);
+    size_t end = special_end(m, from, to);
+    bool inside = is_trained_field(m, next) && dt_chat_origin_message(next) == message;
+
+    if (end > 0 && !inside)
+        m->ended[message] = true;
+    if (end == 0)
+        end = inside ? to : from;
+    add_run(m, end, message, DT_CHAT_TEMPLATE, true);
+    add_run(m, to, -1, DT_CHAT_TEMPLATE, false);
+}
+
+static void make_runs(masker *m)
+{
+    const dt_jinja_piece *pieces = m->rendered->pieces;
+    uint32_t before = DT_JINJA_TEMPLATE;
+    size_t from = 0, next;
+
+    for (size_t i = 0; i < m->rendered->count; i = next) {
+        uint32_t origin = pieces[i].origin & DT_JINJA_ORIGIN;
+        size_t end;
+
+        for (next = i + 1;
+             next < m->rendered->count && (pieces[next].origin & DT_JINJA_ORIGIN) == origin; next++)
+            ;
+        end = pieces[next - 1].end;
+        if (!is_template(origin)) {
+            int32_t message = dt_chat_origin_message(origin);
+            dt_chat_field field = dt_chat_origin_field(origin);
+
+            add_run(m, end, message, field, is_trained_field(m, origin));
+            if (message >= 0)
+                m->found[(size_t)message * DT_CHAT_FIELDS + field] += end - from;
+        } else if (is_trained_field(m, before)) {
+            add_after(m, from, end, before,
+                      next < m->rendered->count ? pieces[next].origin & DT_JINJA_ORIGIN
+                                                : DT_JINJA_TEMPLATE);
+        } else {
+            add_run(m, end, -1, DT_CHAT_TEMPLATE, false);
+        }
+        before = origin;
+        from = end;
+    }
+}
+
+/* --- tokens */
+
+/* The bytes of one token. A token without bytes, such as a space that the tokenizer added, belongs to the next byte. */
+static size_t last_byte(const dt_chat_row *row, size_t token)
+{
+    size_t start = token > 0 ? row->ends[token - 1] : 0, end = row->ends[token];
+
+    return end > start ? end - 1 : end < row->length ? end : row->length - 1;
+}
+
+static void mark_tokens(const masker *m, uint8_t *trained, float *weights)
+{
+    size_t run = 0;
+
+    for (size_t i = 0; i < m->row->count; i++) {
+        size_t at = last_byte(m->row, i);
+
+        while (run + 1 < m->run_count && m->runs[run].end <= at)
+            run++;
+        if (m->run_count == 0 || !m->runs[run].trained)
+            continue;
+        trained[i] = 1;
+        weights[i] = m->messages->items[m->runs[run].message].weight;
+    }
+}
+
+/* Marks the tokens that overlap a {% generation %} block. */
+static void mark_generated(const masker *m, uint8_t *generated)
+{
+    const dt_jinja_piece *pieces = m->rendered->pieces;
+    size_t piece = 0, start = 0;
+
+    for (size_t i = 0; i < m->row->count; start = m->row->ends[i++]) {
+        size_t end = m->row->ends[i];
+
+        while (piece + 1 < m->rendered->count && pieces[piece].end <= start)
+            piece++;
+        for (size_t k = piece; k < m->rendered->count; k++) {
+            generated[i] |= (pieces[k].origin & DT_JINJA_GENERATED) != 0;
+            if (pieces[k].end >= end)
+                break;
+        }
+    }
+}
+
+/* --- checks */
+
+static void show(dt_strbuf *out, const char *text, size_t from, size_t to)
+{
+    const json_t *shown;
+    char *escaped;
+
+    if (to - from > 60)
+        to = from + 60;
+    while (from < to && ((unsigned char)text[from] & 0xc0) == 0x80)
+        from++;
+    while (to > from && ((unsigned char)text[to] & 0xc0) == 0x80)
+        to--;
+    shown = json_stringn(text + from, to - from);
+    escaped = json_dumps(shown, JSON_ENCODE_ANY);
+    dt_strbuf_add_str(out, escaped != NULL ? escaped : "?");
+    free(escaped);
+    json_decref((json_t *)shown);
+}
+
+/* Fails with the first tokens that only one of the two masks has, and those before and after them. */
+static dt_status check_generation(const masker *m, const uint8_t *trained, const uint8_t *generated,
+                                  dt_error *err)
+{
+    const dt_chat_row *row = m->row;
+    dt_strbuf part, around;
+    size_t i = 0, end, from, to;
+
+    while (i < row->count && trained[i] == generated[i])
+        i++;
+    if (i == row->count)
+        return DT_OK;
+    for (end = i; end < row->count && trained[end] != generated[end] && trained[end] == trained[i];
+         end++)
+        ;
+    from = i > 0 ? row->ends[i - 1] : 0;
+    to = row->ends[end - 1];
+    dt_strbuf_init(&part);
+    dt_strbuf_init(&around);
+    show(&part, row->text, from, to);
+    show(&around, row->text, from > 30 ? from - 30 : 0, from);
+    (void)DT_FAIL(
+        err, DT_ERR_USAGE,
+        "the template's {%% generation %%} blocks %s %s (byte %zu, after %s), and the origin "
+        "of the text %s: one of the two trains the wrong tokens",
+        generated[i] ? "train" : "do not train", part.data, from, around.data,
+        trained[i] ? "does" : "does not");
+    dt_strbuf_release(&part);
+    dt_strbuf_release(&around);
+    return DT_ERR_USAGE;
+}
+
+/* Fails if ordinary text became a control token, which a vocabulary can do without an added token. */
+static dt_status check_control(const masker *m, dt_error *err)
+{
+    const dt_chat_row *row = m->row;
+    size_t run = 0;
+    dt_strbuf token;
+
+    for (size_t i = 0; i < row->count; i++) {
+        size_t at = last_byte(row, i);
+
+        if (m->chat->tokens[row->ids[i]] != DT_CHAT_CONTROL)
+            continue;
+        while (run + 1 < m->run_count && m->runs[run].end <= at)
+            run++;
+        if (m->run_count == 0 || m->runs[run].field == DT_CHAT_TEMPLATE)
+            continue;
+        dt_strbuf_init(&token);
+        dt_bpe_decode(&token, m->chat->tokenizer, row->ids[i]);
+        (void)DT_FAIL(
+            err, DT_ERR_USAGE,
+            "messages[%d].%s: the tokenizer makes the control token '%.40s' of ordinary text",
+            m->runs[run].message, dt_chat_field_name(m->runs[run].field), token.data);
+        dt_strbuf_release(&token);
+        return DT_ERR_USAGE;
+    }
+    return DT_OK;
+}
+
+static dt_status check_printed(const masker *m, dt_error *err)
+{
+    for (size_t i = 0; i < m->rendered->count; i++) {
+        uint32_t origin = m->rendered->pieces[i].origin;
+        int32_t message = dt_chat_origin_message(origin & DT_JINJA_ORIGIN);
+
+        if ((origin & DT_JINJA_PRINTED) != 0 && message >= 0 &&
+            dt_chat_origin_field(origin & DT_JINJA_ORIGIN) == DT_CHAT_CONTENT)
+            return DT_FAIL(
+                err, DT_ERR_USAGE,
+                "messages[%d].content: the template prints the list of parts itself; give "
+                "a string",
+                message);
+    }
+    return DT_OK;
+}
+
+/* Counts what the template left out, and fails if it is a whole message. */
+static dt_status count_dropped(masker *m, bool unchecked, dt_error *err)
+{
+    dt_chat_row *row = m->row;
+
+    for (size_t i = 0; i < m->messages->count; i++) {
+        const dt_chat_message *message = &m->messages->items[i];
+        const size_t *found = m->found + i * DT_CHAT_FIELDS;
+        size_t all = 0;
+
+        for (dt_chat_field f = DT_CHAT_CONTENT; f <= DT_CHAT_TOOL_CALLS && message->assistant;
+             f++) {
+            size_t bytes = message->bytes[f], kept = found[f];
+
+            if (f == DT_CHAT_TOOL_CALLS && kept > 0)
+                kept = bytes; /* written in another form */
+            row->field_bytes += bytes;
+            row->dropped_bytes += bytes > kept ? bytes - kept : 0;
+            all += found[f];
+        }
+        if (message->assistant && !message->blank && all == 0 && !unchecked)
+            return DT_FAIL(err, DT_ERR_USAGE,
+                           "messages[%zu]: the template leaves this message of the assistant out",
+                           i);
+        if (message->assistant && all > 0 && message->weight > 0 && !m->ended[i])
+            row->endless++;
+    }
+    return DT_OK;
+}
+
+dt_status dt_chat_mask(dt_chat_row *row, const dt_chat *chat, const dt_jinja *jinja,
+                       const dt_jinja_output *rendered, const dt_chat_messages *messages,
+                       const dt_chat_options *options, dt_arena *arena, dt_error *err)
+{
+    masker m = {
+        .row = row, .chat = chat, .rendered = rendered, .messages = messages, .arena = arena};
+    uint8_t *trained = dt_arena_alloc(arena, row->count + 1), *generated = NULL;
+    float *weights = dt_arena_alloc_array(arena, row->count + 1, sizeof(*weights));
+    dt_status st = DT_OK;
+
+    m.ended = dt_arena_alloc_array(arena, messages->count, sizeof(*m.ended));
+    m.found = dt_arena_alloc_array(arena, messages->count * DT_CHAT_FIELDS, sizeof(*m.found));
+    make_runs(&m);
+    mark_tokens(&m, trained, weights);
+    if (dt_jinja_has_generation(jinja)) {
+        generated = dt_arena_alloc(arena, row->count + 1);
+        mark_generated(&m, generated);
+    }
+    DT_TRY(check_printed(&m, err));
+    DT_TRY(check_control(&m, err));
+    if (generated != NULL && !options->unchecked)
+        DT_TRY(check_generation(&m, trained, generated, err));
+    DT_TRY(count_dropped(&m, options->unchecked, err));
+    for (size_t i = 0; i < m.run_count; i++)
+        if (m.runs[i].trained && messages->items[m.runs[i].message].weight == 0)
+            m.runs[i].trained = false;
+    for (size_t i = 0; i < row->count; i++) {
+        trained[i] = trained[i] && weights[i] > 0;
+        row->trained_count += trained[i];
+    }
+    row->runs = m.runs;
+    row->run_count = m.run_count;
+    row->trained = trained;
+    row->weights = weights;
+    row->generated = generated;
+out:
+    return st;
+}
