@@ -35,8 +35,8 @@ extern "C" {
 typedef struct dt_chat dt_chat;
 typedef struct dt_chat_encoder dt_chat_encoder;
 
-/* Where the template is found. Without a file: chat_template.jinja, chat_templates/NAME.jinja, `chat_template` of
- * tokenizer_config.json (also a list of named ones), then chat_template.json, all in the folder. */
+/* Where the template is found. Without a file: chat_template.jinja, additional_chat_templates/NAME.jinja,
+ * `chat_template` of tokenizer_config.json (also a list of named ones), then chat_template.json, all in the folder. */
 typedef struct dt_chat_source {
     const char *folder; /* of the model; also has the special tokens. NULL: there are none */
     const char *file; /* of a template (or a JSON file with 'chat_template'); NULL: the folder's */

@@ -162,7 +162,7 @@ dt_status dt_chat_find_templates(dt_chat *chat, const dt_chat_source *source, dt
         DT_TRY(take_file(&chat->main, path.data, err));
     }
     dt_strbuf_reset(&path);
-    dt_strbuf_add_fmt(&path, "%s/chat_templates/%s.jinja", source->folder,
+    dt_strbuf_add_fmt(&path, "%s/additional_chat_templates/%s.jinja", source->folder,
                       name != NULL ? name : other_name);
     DT_TRY(take_file(name != NULL ? &chat->main : &chat->tools, path.data, err));
     if (chat->main.jinja != NULL)

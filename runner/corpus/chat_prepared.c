@@ -252,10 +252,10 @@ static dt_status read_heads(dt_prepared *out, const chat_work *all, const dt_rec
                             int64_t split_of, dt_arena *arena, dt_error *err)
 {
     dt_chat_limits limits = dt_chat_limits_of(recipe);
-    dt_chat_facts *facts = dt_arena_alloc(arena, sizeof(*facts));
+    dt_chat_facts *facts = dt_arena_alloc(arena, 2 * sizeof(*facts));
     chat_worker own;
     head at = {.own = &own, .most = HEAD_MOST_BYTES};
-    dt_chat_rows rows = {0};
+    dt_chat_rows rows = {0}, split = {0};
     dt_chats chats = {0};
     int64_t kept;
     dt_status st = DT_OK;
@@ -273,14 +273,18 @@ static dt_status read_heads(dt_prepared *out, const chat_work *all, const dt_rec
     if (out->counted)
         DT_TRY(dt_chats_split(&kept, recipe, chats.count, split_of, err));
     DT_TRY(dt_chat_rows_make(&rows, &chats, 0, kept, &limits, all->field, err));
-    *facts = dt_chat_facts_of(&rows);
+    facts[0] = dt_chat_facts_of(&rows);
     out->rows = facts;
+    DT_TRY(dt_chat_rows_make(&split, &chats, kept, chats.count - kept, &limits,
+                             "data.train, after data.split", err));
+    facts[1] = dt_chat_facts_of(&split);
     out->facts.documents = own.counts.conversations;
     out->facts.tokens = own.counts.tokens;
     out->facts.bytes = own.counts.bytes;
     out->facts.chats = dt_chat_counts_of(&own.counts);
 out:
     dt_chat_rows_release(&rows);
+    dt_chat_rows_release(&split);
     dt_chats_close(&chats);
     dt_strbuf_release(&file);
     close_worker(&own);

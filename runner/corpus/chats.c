@@ -69,14 +69,13 @@ static bool is_blank(const char *text, size_t length)
     return length == 0;
 }
 
-static int64_t count_lines(const char *text, size_t length)
+static int64_t count_breaks(const char *text, size_t length)
 {
-    const char *end = text + length;
-    int64_t lines = 0;
+    int64_t breaks = 0;
 
-    while ((text = memchr(text, '\n', (size_t)(end - text))) != NULL && ++text < end)
-        lines++;
-    return lines + 1;
+    for (size_t i = 0; i < length; i++)
+        breaks += text[i] == '\n';
+    return breaks;
 }
 
 /* Puts file and line before a message. `start`: of the line in the file's text. */
@@ -84,9 +83,8 @@ static dt_status locate(const dt_corpus_file *file, size_t start, dt_status st, 
 {
     if (err != NULL && st != DT_ERR_NOMEM)
         st = err->code = DT_ERR_RECIPE;
-    dt_error_prefix(
-        err, "%s:%lld", file->path,
-        (long long)(start > 0 ? count_lines((const char *)file->text.bytes, start) : 1));
+    dt_error_prefix(err, "%s:%lld", file->path,
+                    (long long)count_breaks((const char *)file->text.bytes, start) + 1);
     return st;
 }
 

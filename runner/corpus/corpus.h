@@ -103,8 +103,8 @@ typedef struct dt_prepared {
     bool found;   /* it already existed */
     bool pairs;   /* sentence pairs */
     bool chats;   /* conversations */
-    /* Of conversations without files: what is known of the rows of those that were read, from the beginning; NULL
-     * otherwise. facts are of the same conversations. */
+    /* [2] Of conversations without files: what is known of the rows of those that were read, from the beginning, and of
+     * those that data.split keeps for validation; NULL otherwise. facts are of the same conversations. */
     const dt_chat_facts *rows;
 } dt_prepared;
 

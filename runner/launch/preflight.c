@@ -189,9 +189,8 @@ static void take_rows(dt_dataset_facts *out, const dt_prepared *train, const dt_
 {
     if (out->chats.rows > 0 || train->rows == NULL)
         return;
-    out->chats = *train->rows;
-    if (valid->rows != NULL)
-        out->valid_chats = *valid->rows;
+    out->chats = train->rows[0];
+    out->valid_chats = valid->rows != NULL ? valid->rows[0] : train->rows[1];
     if (!train->counted)
         return;
     out->train_packs = out->chats.rows;

@@ -29,6 +29,14 @@ expect 0 generate "$(field "o['run']")" --prompt "line " --tokens 100
 expect 0 launch examples/llama.yaml --set data.train="$work/text.txt" --set model.kv_heads=0 --dry-run --json
 json "o['plan']['recipe']['model']['kind'] == 'llama'"
 
+python3 examples/chat_corpus.py "$work"
+expect 0 data train-tokenizer "$work/chat/words.txt" --vocab 500 --special '<|end|>' --special '<|turn|>' \
+    -o "$work/chat/tokenizer.json"
+trains 12 examples/chat.yaml --set data.train="$work/chats.jsonl" --set data.tokenizer="$work/chat" \
+    --set schedule.epochs=0
+expect 0 init "$work/chats.jsonl" --tokenizer "$work/chat"
+says "format: chat"
+
 python3 examples/translation_corpus.py "$work"
 trains 12 examples/translation.yaml --set data.train="$work/train" --set data.validation="$work/valid" \
     --set data.tokenizer="$work"

@@ -329,7 +329,7 @@ static void templates_are_found(void **state)
 
     (void)state;
     assert_non_null(mkdtemp(folder));
-    snprintf(templates, sizeof(templates), "%s/chat_templates", folder);
+    snprintf(templates, sizeof(templates), "%s/additional_chat_templates", folder);
     check_not_found(folder, NULL,
                     "has no chat template (chat_template.jinja, or 'chat_template' in "
                     "tokenizer_config.json): give a file with one");
@@ -346,7 +346,7 @@ static void templates_are_found(void **state)
     write_file(templates, "rag.jinja", "rag file");
     write_file(folder, "chat_template.jinja", "one");
     check_found(folder, NULL, "/chat_template.jinja", "one");
-    check_found(folder, "rag", "/chat_templates/rag.jinja", "rag file");
+    check_found(folder, "rag", "/additional_chat_templates/rag.jinja", "rag file");
     assert_int_equal(dt_file_remove_tree(folder, NULL), DT_OK);
 }
 
