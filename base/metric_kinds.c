@@ -49,10 +49,14 @@ const dt_metric_kind dt_metric_kinds[DT_METRIC_COUNT] = {
         "factor of the loss in fp16"},
     [DT_METRIC_SKIPPED_STEPS] = {"skipped_steps", "Skipped steps", "", "", DT_BETTER_NEITHER, DT_FROM_STEPS, true,
         "steps without an update so far, because gradients overflowed in fp16"},
+    [DT_METRIC_REWARD_MARGIN] = {"reward_margin", "Reward margin", "", "", DT_BETTER_HIGH, DT_FROM_STEPS, false,
+        "`dpo`: mean of beta times by how much the chosen answers' log ratios to the base exceed the rejected ones'"},
+    [DT_METRIC_REWARD_ACCURACY] = {"reward_accuracy", "Reward accuracy", "", "", DT_BETTER_HIGH, DT_FROM_STEPS, false,
+        "`dpo`: share of pairs whose margin is positive"},
 };
 /* clang-format on */
 
-const char *const dt_metric_high_words[] = {"per_second", "accuracy", "utilization", "bleu", NULL};
+const char *const dt_metric_high_words[] = {"per_second", "accuracy", "utilization", "bleu", "reward", NULL};
 
 bool dt_metric_more_is_better(const char *name)
 {

@@ -42,6 +42,8 @@ typedef enum dt_metric_id {
     DT_METRIC_SENT_BYTES,
     DT_METRIC_LOSS_SCALE,
     DT_METRIC_SKIPPED_STEPS,
+    DT_METRIC_REWARD_MARGIN,
+    DT_METRIC_REWARD_ACCURACY,
     DT_METRIC_COUNT
 } dt_metric_id;
 

@@ -274,7 +274,8 @@ dt_chat_limits dt_chat_limits_of(const dt_recipe *recipe)
     return (dt_chat_limits){.tokens = recipe->batch.tokens,
                             .too_long = recipe->data.too_long,
                             .pack = recipe->data.pack,
-                            .mean = recipe->data.loss};
+                            .mean = recipe->data.loss,
+                            .pairs = recipe->dpo.beta > 0};
 }
 
 dt_status dt_chats_split(int64_t *before_split, const dt_recipe *recipe, int64_t train_count,
@@ -289,6 +290,8 @@ dt_status dt_chats_split(int64_t *before_split, const dt_recipe *recipe, int64_t
         if (left == train_count && train_count > 1) /* a split takes at least one */
             *before_split = train_count - 1;
     }
+    if (recipe->dpo.beta > 0) /* both of a pair are on one side */
+        *before_split -= *before_split % 2;
     if (*before_split == 0 || (valid_count < 0 && recipe->data.split > 0 && train_count < 2))
         return DT_FAIL(err, DT_ERR_RECIPE,
                        "data.train ('%s') has %lld conversation%s, too few for training and for "
@@ -365,6 +368,33 @@ static dt_status check_rows(const dt_chat_rows *rows, int64_t count, int64_t man
     return DT_OK;
 }
 
+/* Place the pair of conversations i and i + 1; *many_long counts conversations that are too long. */
+static void place_pair(dt_chat_rows *rows, int64_t i, int64_t *many_long)
+{
+    int64_t lengths[2] = {dt_chats_length(rows->chats, i), dt_chats_length(rows->chats, i + 1)};
+    int64_t targets[2] = {0, 0};
+    bool is_long = lengths[0] + lengths[1] > rows->limits.tokens;
+
+    rows->all_tokens += lengths[0] + lengths[1];
+    if (is_long && rows->first_long < 0)
+        rows->first_long = i;
+    *many_long += is_long;
+    for (int k = 0; k < 2; k++)
+        (void)sum_weights(&targets[k], rows->chats, i + k, lengths[k]);
+    if (is_long || targets[0] == 0 || targets[1] == 0) {
+        rows->too_long += is_long;
+        rows->untrained += !is_long;
+        return;
+    }
+    rows->starts[rows->count] = rows->kept_count;
+    rows->weights[rows->count++] = 1;
+    rows->kept[rows->kept_count++] = i;
+    rows->kept[rows->kept_count++] = i + 1;
+    rows->starts[rows->count] = rows->kept_count;
+    rows->tokens += lengths[0] + lengths[1];
+    rows->targets += targets[0] + targets[1];
+}
+
 dt_status dt_chat_rows_make(dt_chat_rows *out, const dt_chats *chats, int64_t first, int64_t count,
                             const dt_chat_limits *limits, const char *field, dt_error *err)
 {
@@ -379,7 +409,9 @@ dt_status dt_chat_rows_make(dt_chat_rows *out, const dt_chats *chats, int64_t fi
     if (out->kept == NULL || out->starts == NULL || out->weights == NULL)
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory to place %lld conversations",
                        (long long)count);
-    for (int64_t i = first; i < first + count; i++) {
+    for (int64_t i = first; limits->pairs && i + 1 < first + count; i += 2)
+        place_pair(out, i, &many_long);
+    for (int64_t i = first; !limits->pairs && i < first + count; i++) {
         int64_t whole = dt_chats_length(chats, i), length = kept_length(out, i), targets = 0;
         bool is_long = whole > limits->tokens;
         double weight = sum_weights(&targets, chats, i, length);
@@ -420,6 +452,7 @@ void dt_chat_rows_release(dt_chat_rows *rows)
     free(rows->kept);
     free(rows->starts);
     free(rows->weights);
+    free(rows->reference);
     *rows = (dt_chat_rows){0};
 }
 
@@ -433,14 +466,14 @@ typedef struct dt_chat_sample {
 
 /* Fill tokens from..from+length of a sample with a conversation. */
 static void fill_conversation(const dt_chat_sample *sample, int64_t from, int64_t length,
-                              const dt_chat_rows *rows, int64_t conversation)
+                              const dt_chat_rows *rows, int64_t conversation, bool rejected)
 {
     int32_t *ids = sample->ids + from, *targets = sample->targets + from;
     float *weights = sample->weights + from;
-    double factor = 1;
+    double factor = rejected ? -1 : 1;
     int64_t unused = 0;
 
-    if (rows->limits.mean == DT_MEAN_OF_CONVERSATIONS)
+    if (!rows->limits.pairs && rows->limits.mean == DT_MEAN_OF_CONVERSATIONS)
         factor = 1 / sum_weights(&unused, rows->chats, conversation, length);
     dt_chats_read(ids, weights, rows->chats, conversation, length);
     for (int64_t t = 0; t < length; t++) {
@@ -465,9 +498,13 @@ void dt_chat_row_fill(void *const inputs[], int64_t place, const dt_chat_rows *r
     for (int64_t i = row >= 0 ? rows->starts[row] : 0; row >= 0 && i < rows->starts[row + 1]; i++) {
         int64_t length = kept_length(rows, rows->kept[i]);
 
-        fill_conversation(&sample, used, length, rows, rows->kept[i]);
+        fill_conversation(&sample, used, length, rows, rows->kept[i],
+                          rows->limits.pairs && i > rows->starts[row]);
         used += length;
     }
+    if (rows->limits.pairs)
+        ((float *)inputs[DT_DECODER_REFERENCE])[place] =
+            row >= 0 && rows->reference != NULL ? rows->reference[row] : 0;
     for (int64_t t = used; t < tokens; t++) { /* padding: each is a document of its own */
         sample.ids[t] = sample.positions[t] = 0;
         sample.targets[t] = -1;

@@ -79,6 +79,8 @@ void dt_chats_draft_write(dt_strbuf *out, const dt_chats_draft *draft, bool wide
  *            rest of a sequence starts the next one. Otherwise one conversation is a sequence
  * Mean       of tokens: a target counts with its weight. Of conversations: with its weight divided by the sum of the
  *            conversation's weights, so that each conversation counts 1
+ * Pairs      (dpo) both conversations of a pair are one row, or none is; a target of the rejected one has its weight
+ *            negative. Each row counts 1
  * Separate   tokens attend to their own conversation alone, positions start with it, and its last token has no target
  */
 
@@ -87,6 +89,7 @@ typedef struct dt_chat_limits {
     dt_too_long_kind too_long;
     bool pack;
     dt_loss_mean mean;
+    bool pairs; /* conversations 2 i and 2 i + 1 are a chosen and a rejected answer, and a row */
 } dt_chat_limits;
 
 typedef struct dt_chat_rows {
@@ -97,7 +100,8 @@ typedef struct dt_chat_rows {
     int64_t kept_count;
     int64_t count;   /* rows */
     int64_t *starts; /* (count+1): first of `kept` of each row */
-    double *weights; /* (count): sum of the weights of a row's targets */
+    double *weights; /* (count): sum of the weights of a row's targets; of pairs 1 */
+    float *reference; /* (count): the log ratios of pairs by the reference (dt_dataset_reference); NULL: none */
     int64_t tokens;  /* of the conversations in rows */
     int64_t targets; /* that are trained */
     /* conversations that are cut; left out because they are longer, or since nothing of them is trained */

@@ -134,6 +134,14 @@ dt_status dt_dataset_split(int64_t *before_split, const dt_recipe *recipe, int64
 bool dt_dataset_has_pairs(const dt_dataset *dataset);
 int64_t dt_dataset_valid_pairs(const dt_dataset *dataset);
 
+/* Pairs of answers (dpo): rows of training (or validation) pairs, in their order in the files. */
+int64_t dt_dataset_pair_rows(const dt_dataset *dataset, bool validation);
+/* Fill sample `place` of a batch's tensors with a row; -1: with one that does not count. */
+void dt_dataset_fill_pair_row(const dt_dataset *dataset, bool validation, int64_t row,
+                              void *const inputs[], int64_t place);
+/* The log ratios of these rows by the reference, which batches then have. Takes the array. */
+void dt_dataset_set_reference(dt_dataset *dataset, bool validation, float *reference);
+
 /* --- sampler.c */
 typedef struct dt_sampler {
     const dt_dataset *dataset;

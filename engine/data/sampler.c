@@ -437,3 +437,31 @@ int64_t dt_budget_steps(const dt_recipe *recipe, const dt_sampler *sampler, int6
     by_epochs = epochs_steps(sampler, recipe->schedule.epochs, step_samples, start);
     return steps > 0 && steps < by_epochs ? steps : by_epochs;
 }
+
+/* --- pairs of answers */
+
+static dt_chat_rows *pair_rows(const dt_dataset *dataset, bool validation)
+{
+    dt_dataset *own = (dt_dataset *)(uintptr_t)dataset;
+
+    return validation ? &own->valid_chat_rows : &own->chat_rows;
+}
+
+int64_t dt_dataset_pair_rows(const dt_dataset *dataset, bool validation)
+{
+    return pair_rows(dataset, validation)->count;
+}
+
+void dt_dataset_fill_pair_row(const dt_dataset *dataset, bool validation, int64_t row,
+                              void *const inputs[], int64_t place)
+{
+    dt_chat_row_fill(inputs, place, pair_rows(dataset, validation), row);
+}
+
+void dt_dataset_set_reference(dt_dataset *dataset, bool validation, float *reference)
+{
+    dt_chat_rows *rows = pair_rows(dataset, validation);
+
+    free(rows->reference);
+    rows->reference = reference;
+}

@@ -84,6 +84,7 @@ typedef struct dt_model {
     float **grads;               /* per unit: gradients in F32; NULL for inference */
     const dt_model_hooks *hooks; /* the strategy's hooks; can be NULL */
     const dt_layer_peers *peers; /* NULL: this rank has whole layers */
+    bool adapter_off;            /* passes compute the base of an adapter alone */
     void *state;                 /* data of the kind */
     dt_arena arena;              /* memory of the parameter table */
     size_t activation_bytes;
@@ -132,6 +133,18 @@ dt_status dt_model_loss(dt_model *model, const dt_batch *batch, double *loss_sum
  * count: their number, if the batch has no weights. */
 dt_status dt_model_evaluate(dt_model *model, const dt_batch *batch, double *loss_sum,
                             double *counted, dt_error *err);
+
+/* --- for config.decoder.beta: pairs of answers (engine/model/decoder/preference.c) */
+
+/* Sums over pairs that count. margin: beta times by how much the chosen answer's log ratio to the reference exceeds the
+ * rejected one's; right: pairs in which it does. */
+typedef struct dt_pair_sums {
+    double loss, margin;
+    int64_t pairs, right;
+} dt_pair_sums;
+
+/* Those of the last pass, and of each of its samples log p(chosen) - log p(rejected); valid until the next pass. */
+void dt_model_pairs(dt_pair_sums *out, const float **log_ratios, const dt_model *model);
 
 /* --- for kinds that generate text; logits also for those that translate */
 

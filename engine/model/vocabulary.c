@@ -183,7 +183,8 @@ out:
     return st;
 }
 
-dt_status dt_token_head_evaluate(const dt_token_head *head, const dt_tensor *targets, dt_error *err)
+static dt_status head_losses(const dt_token_head *head, const dt_tensor *targets, dt_dtype dtype,
+                             dt_error *err)
 {
     dt_tensor all = dt_tensor_1d(targets->data, DT_I32, dt_tensor_elems(targets));
     int64_t rows = dt_tensor_rows(&head->x), count;
@@ -193,7 +194,7 @@ dt_status dt_token_head_evaluate(const dt_token_head *head, const dt_tensor *tar
         dt_tensor logits, losses, target, x;
 
         count = count_of(head, first, rows);
-        logits = dt_tensor_2d(head->logits, DT_F32, count, head->vocab_padded);
+        logits = dt_tensor_2d(head->logits, dtype, count, head->vocab_padded);
         losses = slice(&head->losses, first, count);
         target = slice(&all, first, count);
         x = slice(&head->x, first, count);
@@ -202,6 +203,16 @@ dt_status dt_token_head_evaluate(const dt_token_head *head, const dt_tensor *tar
     }
 out:
     return st;
+}
+
+dt_status dt_token_head_losses(const dt_token_head *head, const dt_tensor *targets, dt_error *err)
+{
+    return head_losses(head, targets, head->x.dtype, err);
+}
+
+dt_status dt_token_head_evaluate(const dt_token_head *head, const dt_tensor *targets, dt_error *err)
+{
+    return head_losses(head, targets, DT_F32, err);
 }
 
 /* Copy a chunk's rows to the host without their padding: columns from `first` on. */

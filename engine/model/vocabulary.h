@@ -75,6 +75,8 @@ int64_t dt_token_head_chunk(int64_t *room, int64_t rows, size_t row_bytes, int64
 dt_status dt_token_head_train(const dt_token_head *head, const dt_tensor *dx,
                               const dt_tensor *targets, const double *loss_scale, dt_error *err);
 /* Compute the losses only. */
+/* Compute the losses of a pass with backward, before dt_token_head_train: with logits in x's type. */
+dt_status dt_token_head_losses(const dt_token_head *head, const dt_tensor *targets, dt_error *err);
 dt_status dt_token_head_evaluate(const dt_token_head *head, const dt_tensor *targets,
                                  dt_error *err);
 /* After dt_token_head_evaluate: the sum of the losses, and of the weights of the targets that count

@@ -267,6 +267,12 @@ dt_status dt_report_step(dt_train_session *session, const dt_step *step, dt_inte
     object = json_object();
     for (size_t i = 0; i < count; i++)
         json_object_set_new(object, dt_metric_name(values[i].id), dt_json_number(values[i].value));
+    if (session->model->config.decoder.beta > 0) {
+        json_object_set_new(object, dt_metric_name(DT_METRIC_REWARD_MARGIN),
+                            dt_json_number(step->margin / step->valid_targets));
+        json_object_set_new(object, dt_metric_name(DT_METRIC_REWARD_ACCURACY),
+                            dt_json_number(step->right / step->valid_targets));
+    }
     st = send_metrics(session, object, err);
     interval->host_overhead_seconds = dt_clock_monotonic_seconds() - start;
     interval->seconds = interval->host_overhead_seconds;

@@ -269,7 +269,8 @@ static dt_status open_strategy(dt_train_session *session, dt_error *err)
     state->comm = &session->comm;
     state->events = session->events;
     state->options = dt_config_strategy(session->recipe, session->replicas);
-    state->options.graphs = state->options.graphs && session->model->peers == NULL;
+    state->options.graphs = state->options.graphs && session->model->peers == NULL &&
+                            session->model->config.decoder.beta == 0; /* the host weighs pairs */
     state->options.loads = session->plan->resume_from[0] != '\0' ||
                            (session->weights != NULL && !has_adapter(session));
     return state->strategy->setup(state, (uint64_t)session->recipe->seed, err);
@@ -351,6 +352,7 @@ dt_status dt_train_session_open(dt_train_session *out, const dt_plan *plan, int6
     if (checkpoint != NULL)
         DT_TRY(session_resume(out, checkpoint, err));
     DT_TRY(session_load_weights(out, err));
+    DT_TRY(dt_reference_compute(out, err));
     out->saving.epoch = out->data.sampler.epoch;
     DT_TRY(dt_saving_open(out, err));
 out:

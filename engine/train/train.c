@@ -30,6 +30,19 @@ static dt_status dt_step_begin(dt_train_session *session, dt_step *out, dt_error
     return DT_OK;
 }
 
+/* Adds the pairs of answers of the last pass. */
+static void add_pairs(const dt_train_session *session, dt_step *step)
+{
+    const float *log_ratios;
+    dt_pair_sums sums;
+
+    if (session->model->config.decoder.beta == 0)
+        return;
+    dt_model_pairs(&sums, &log_ratios, session->model);
+    step->margin += sums.margin;
+    step->right += (double)sums.right;
+}
+
 /* Computes the gradients, by a forward and a backward pass of each micro-step, and reduces them over the
  * ranks. With fp16 the gradients, and their norm, are still scaled. */
 static dt_status step_forward_backward(dt_train_session *session, dt_step *step, dt_error *err)
@@ -48,6 +61,7 @@ static dt_status step_forward_backward(dt_train_session *session, dt_step *step,
         step->host_overhead_seconds += dt_clock_monotonic_seconds() - start;
         DT_TRY(strategy->forward_backward(state, &session->batch, loss_scale, &micro_sum, err));
         step->loss_sum += micro_sum;
+        add_pairs(session, step);
     }
     DT_TRY(strategy->grads_finish(state, err));
     DT_TRY(strategy->grad_norm(state, &step->gradient_norm, err));
@@ -61,15 +75,21 @@ static dt_status step_agree(dt_train_session *session, dt_step *step, dt_error *
 {
     double limit = session->recipe->time_limit_seconds;
     bool over = limit > 0 && dt_clock_monotonic_seconds() - session->start_seconds >= limit;
-    double sums[4] = {dt_mesh_term(&session->mesh, DT_MESH_DATA, step->loss_sum),
-                      step->gradient_norm, dt_stop_asked() ? 1 : 0, over ? 1 : 0};
+    double sums[] = {dt_mesh_term(&session->mesh, DT_MESH_DATA, step->loss_sum),
+                     step->gradient_norm,
+                     dt_stop_asked() ? 1 : 0,
+                     over ? 1 : 0,
+                     dt_mesh_term(&session->mesh, DT_MESH_DATA, step->margin),
+                     dt_mesh_term(&session->mesh, DT_MESH_DATA, step->right)};
     dt_status st = DT_OK;
 
-    DT_TRY(session->comm.all_reduce_f64(&session->comm, sums, 4, err));
+    DT_TRY(session->comm.all_reduce_f64(&session->comm, sums, sizeof(sums) / sizeof(sums[0]), err));
     step->loss_sum = sums[0];
     step->mean_norm = sums[1] / (double)session->mesh.world.size;
     step->stop = sums[2] > 0;
     step->time_over = sums[3] > 0;
+    step->margin = sums[4];
+    step->right = sums[5];
     step->scale = session->scaler.scale;
     DT_TRY(dt_scaler_step(&session->scaler, step->mean_norm, &step->skipped, err));
 out:

@@ -70,6 +70,10 @@ dt_status dt_valid_bleu_open(dt_train_session *session, dt_error *err);
 int64_t dt_valid_bleu_bytes(const struct dt_valid_bleu *bleu);
 void dt_valid_bleu_close(struct dt_valid_bleu *bleu); /* accepts NULL */
 
+/* Compute the reference of all pairs of answers (reference.c); no effect on other data. Collective; once the weights are
+ * loaded. */
+dt_status dt_reference_compute(dt_train_session *session, dt_error *err);
+
 /* evaluate: computes the loss on the validation data.
  *
  * Shapes     evaluate.sequences sequences (0: all), evenly spaced over the data and dealt out to the data
@@ -106,6 +110,7 @@ typedef struct dt_step {
     bool time_over;               /* a rank has reached the recipe's time limit */
 
     /* only within train.c */
+    double margin, right; /* of pairs of answers: sum of margins, and pairs of positive margin */
     double valid_targets; /* targets that count, or their weights, over ranks and micro-steps */
     double loss_sum;      /* sum of this rank; of all ranks once they have agreed */
     double mean_norm;     /* mean of the ranks' gradient norms */

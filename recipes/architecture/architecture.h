@@ -139,7 +139,7 @@ typedef struct dt_input {
     int64_t width; /* largest number of elements of a sample */
 } dt_input;
 
-#define DT_INPUTS_MAX 5
+#define DT_INPUTS_MAX 6
 
 /* All-reduces of a pass over a unit by ranks that divide its layers, each of B T C numbers. */
 typedef struct dt_unit_sums {
@@ -162,18 +162,22 @@ typedef struct dt_decoder_config {
     bool own_lm_head; /* the head is a separate matrix, not the token embedding */
     bool documents;   /* batches mark the start of documents; attention does not cross it */
     bool weights;     /* batches have a weight for each target; only with `documents` */
+    /* above 0: the loss is that of preferences (engine/model/decoder/preference.c), with this beta; only with
+     * `weights` */
+    double beta;
 } dt_decoder_config;
 
 /* Indices in their dt_batch. target < 0: not counted in the loss. Starts and positions only with config.documents:
  * for each token the first index of its document, and the position in the document; if left out, each
  * sequence is one document. Weights only with config.weights: the loss of a target is multiplied by its weight; if
- * left out, by 1. */
+ * left out, by 1. Reference only with config.beta, F32 (samples,1): the log ratio of a pair by the reference. */
 typedef enum dt_decoder_input {
     DT_DECODER_TOKENS,
     DT_DECODER_TARGETS,
     DT_DECODER_STARTS,
     DT_DECODER_POSITIONS,
-    DT_DECODER_WEIGHTS
+    DT_DECODER_WEIGHTS,
+    DT_DECODER_REFERENCE
 } dt_decoder_input;
 
 /* An adapter of low rank (Hu et al. 2021, https://arxiv.org/abs/2106.09685): y = x W^T + scale dropout(x) A^T B^T for

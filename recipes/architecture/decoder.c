@@ -21,6 +21,7 @@ dt_decoder_config dt_decoder_configure(const dt_recipe *recipe, int64_t vocab)
         .own_lm_head = !recipe->model.tied,
         .documents = dt_recipe_separates(recipe),
         .weights = recipe->data.format == DT_DATA_CHAT,
+        .beta = recipe->dpo.beta,
     };
 }
 
@@ -89,7 +90,10 @@ int dt_decoder_inputs(dt_input *out, const dt_model_config *config)
     if (!config->decoder.weights)
         return DT_DECODER_WEIGHTS;
     out[DT_DECODER_WEIGHTS] = (dt_input){"weights", DT_F32, config->tokens};
-    return DT_DECODER_WEIGHTS + 1;
+    if (config->decoder.beta == 0)
+        return DT_DECODER_REFERENCE;
+    out[DT_DECODER_REFERENCE] = (dt_input){"reference", DT_F32, 1};
+    return DT_DECODER_REFERENCE + 1;
 }
 
 int dt_decoder_units(const dt_model_config *config)
@@ -341,7 +345,7 @@ static int64_t pass_bytes(const dt_model_config *config, bool backward, dt_row_c
 
     if (logits > DT_LOGITS_BYTES)
         logits = larger(row, DT_LOGITS_BYTES / row * row);
-    cost.stats += sum_stats(config);
+    cost.stats += sum_stats(config) + (backward && config->decoder.beta > 0 ? 1 : 0);
     return dt_size_plus(
         dt_size_times(rows, cost.widths * type_bytes + 4 * cost.stats),
         dt_size_plus(larger(logits, scratch), adapter_bytes(config, rows, backward)));

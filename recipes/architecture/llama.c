@@ -265,6 +265,7 @@ static int64_t activation_bytes(const dt_model_config *config)
 
 static const char *const reads[] = {
     "lora.rank",
+    "dpo.beta",
     "lora.from",
     "lora.alpha",
     "lora.targets",

@@ -209,6 +209,10 @@ typedef struct dt_recipe {
     } model;
 
     struct {
+        double beta; /* 0: the data are no pairs of answers */
+    } dpo;
+
+    struct {
         int64_t rank; /* 0: all parameters are trained */
         const char *
             from; /* "", or a folder of PEFT whose adapter is trained further (recipes/foreign/peft.h), absolute */

@@ -107,6 +107,7 @@ void dt_rule_glob(const dt_rule_case *c);
 void dt_rule_jsonl(const dt_rule_case *c);
 void dt_rule_weights_tokens(const dt_rule_case *c);
 void dt_rule_lora(const dt_rule_case *c);
+void dt_rule_dpo(const dt_rule_case *c);
 void dt_rule_lora_targets(const dt_rule_case *c);
 void dt_rule_no_effect(const dt_rule_case *c);
 

@@ -309,6 +309,31 @@ void dt_rule_lora(const dt_rule_case *c)
                        (long long)recipe->tensor.size);
 }
 
+void dt_rule_dpo(const dt_rule_case *c)
+{
+    const dt_recipe *recipe = c->recipe;
+
+    if (recipe->dpo.beta == 0)
+        return;
+    if (recipe->data.format != DT_DATA_CHAT)
+        dt_rule_broken(c, "dpo.beta",
+                       "'dpo' trains on pairs of conversations: set 'data.format: chat'");
+    if (recipe->lora.rank == 0)
+        dt_rule_broken(c, "dpo.beta",
+                       "'dpo' trains an adapter, whose base is the reference: set 'lora', such as "
+                       "'lora: 16'");
+    if (recipe->strategy.kind == DT_STRATEGY_DP)
+        dt_rule_broken(c, "dpo.beta",
+                       "'dpo' and 'strategy: dp' cannot be combined: use 'ddp' or 'fsdp'");
+    if (recipe->data.too_long == DT_TOO_LONG_CUT)
+        dt_rule_broken(c, "data.too_long",
+                       "'dpo' and 'data.too_long: cut' cannot be combined: an answer that is cut "
+                       "cannot be compared; use drop");
+    if (recipe->data.loss == DT_MEAN_OF_CONVERSATIONS)
+        dt_rule_broken(c, "data.loss",
+                       "'data.loss: conversation' has no effect with 'dpo': a pair counts 1");
+}
+
 /* --- whether ranks can divide the layers */
 
 /* Returns the nearest size below (step < 0) or above that the ranks can divide; 0: none. */

@@ -285,7 +285,7 @@ dt_status dt_data_show(dt_call *call, dt_error *err)
     s.tokenizer = tokenizer;
     s.limits = dt_chat_limits_of(&here);
     dt_term_init(&s.term, STDOUT_FILENO);
-    DT_TRY(dt_chats_each(&files, chat, show_line, &s, err));
+    DT_TRY(dt_chats_each(&files, chat, here.dpo.beta > 0, show_line, &s, err));
     if (s.printed == 0)
         DT_THROW(err, DT_ERR_USAGE, "data.train has %lld conversation%s: --from %lld is too large",
                  (long long)s.seen, s.seen == 1 ? "" : "s", (long long)s.from);

@@ -24,6 +24,7 @@ typedef struct chat_work {
     const dt_data_files *files;
     const dt_chat *chat;
     const dt_tokenizer *tokenizer;
+    bool pairs; /* of answers (dpo) */
     void (*tell)(const char *text);
     dt_corpus_parts parts;
 } chat_work;
@@ -137,7 +138,7 @@ static dt_status job_part(void *worker, void *context, int64_t index, dt_error *
     own->draft.count = own->draft.tokens = 0;
     own->counts = (dt_chat_tally){0};
     DT_TRY(dt_chats_part_read(part->file, part->start, part->end, own->encoder, &own->arena,
-                              add_line, own, err));
+                              all->pairs, add_line, own, err));
     DT_TRY(write_part(all, own, index, err));
 out:
     dt_strbuf_release(&path);
@@ -263,7 +264,7 @@ static dt_status read_heads(dt_prepared *out, const chat_work *all, const dt_rec
 
     dt_strbuf_init(&file);
     DT_TRY(open_worker(&own, all, err));
-    DT_TRY(dt_chats_each(all->files, all->chat, add_head_line, &at, err));
+    DT_TRY(dt_chats_each(all->files, all->chat, all->pairs, add_head_line, &at, err));
     out->counted = !at.stopped;
     if (out->counted)
         DT_TRY(check_counts(&own.counts, all->field, err));
@@ -322,6 +323,8 @@ static dt_status make_key(char *hex, const chat_work *all, const dt_recipe *reci
     DT_TRY(dt_dir_make(&cache, DT_DIR_CACHE, arena, err));
     dt_strbuf_add_fmt(&text, KEY_VERSION " %s\n",
                       json_string_value(json_object_get(json, "xxh3_128")));
+    if (all->pairs)
+        dt_strbuf_add_str(&text, "pairs of answers\n");
     dt_strbuf_add_str(&text, dt_chat_template_text(all->chat));
     dt_strbuf_add_char(&text, '\n');
     for (const char *const *name = dt_chats_folder_files; *name != NULL; name++)
@@ -394,7 +397,7 @@ dt_status dt_prepare_chats(dt_recipe *recipe, const dt_tokenizer *tokenizer, boo
                            dt_error *err)
 {
     const dt_string_list *validation = &recipe->data.validation;
-    chat_work all = {.tokenizer = tokenizer, .tell = tell};
+    chat_work all = {.tokenizer = tokenizer, .pairs = recipe->dpo.beta > 0, .tell = tell};
     const char *warning = NULL;
     dt_chat *chat = NULL;
     dt_status st = DT_OK;

@@ -102,14 +102,15 @@ static dt_status parse(json_t **out, const char *text, size_t length, dt_error *
 }
 
 dt_status dt_chats_part_read(const dt_corpus_file *file, size_t start, size_t end,
-                             dt_chat_encoder *encoder, dt_arena *arena, dt_chats_line_fn *each,
-                             void *context, dt_error *err)
+                             dt_chat_encoder *encoder, dt_arena *arena, bool pairs,
+                             dt_chats_line_fn *each, void *context, dt_error *err)
 {
     static const dt_chat_options options = {.prompts = false};
     const char *text = (const char *)file->text.bytes;
     dt_chats_line found = {.path = file->path};
+    json_t *both[2] = {NULL, NULL};
     bool stop = false;
-    dt_status st = DT_OK;
+    dt_status st = DT_OK, taken = DT_OK;
     dt_chat_row row;
     size_t next;
 
@@ -123,14 +124,27 @@ dt_status dt_chats_part_read(const dt_corpus_file *file, size_t start, size_t en
             continue;
         dt_arena_reset(arena);
         st = parse(&line, text + at, next - at, err);
-        if (st == DT_OK)
-            st = dt_chat_encode(&row, encoder, line, &options, arena, err);
+        if (st == DT_OK && pairs)
+            st = dt_preference_lines(both, line, err);
+        else if (st == DT_OK)
+            both[0] = json_incref(line);
+        for (int k = 0; k < 2 && st == DT_OK && both[k] != NULL; k++) {
+            st = dt_chat_encode(&row, encoder, both[k], &options, arena, err);
+            found.line = both[k];
+            found.row = &row;
+            if (st == DT_OK) {
+                taken = each(context, &found, &stop, err);
+                if (taken != DT_OK)
+                    break;
+            }
+        }
         if (st != DT_OK)
             st = locate(file, at, st, err);
-        found.line = line;
-        found.row = &row;
-        if (st == DT_OK)
-            st = each(context, &found, &stop, err);
+        else
+            st = taken;
+        json_decref(both[0]);
+        json_decref(both[1]);
+        both[0] = both[1] = NULL;
         json_decref(line);
         if (st != DT_OK)
             break;
@@ -138,8 +152,8 @@ dt_status dt_chats_part_read(const dt_corpus_file *file, size_t start, size_t en
     return st;
 }
 
-dt_status dt_chats_each(const dt_data_files *files, const dt_chat *chat, dt_chats_line_fn *each,
-                        void *context, dt_error *err)
+dt_status dt_chats_each(const dt_data_files *files, const dt_chat *chat, bool pairs,
+                        dt_chats_line_fn *each, void *context, dt_error *err)
 {
     dt_chat_encoder *encoder = NULL;
     dt_corpus_parts parts = {0};
@@ -153,7 +167,7 @@ dt_status dt_chats_each(const dt_data_files *files, const dt_chat *chat, dt_chat
         const dt_corpus_file *file = &parts.files[i];
 
         DT_TRY(dt_chats_part_read(file, dt_corpus_file_start(file), file->text.length, encoder,
-                                  &arena, each, context, err));
+                                  &arena, pairs, each, context, err));
     }
 out:
     dt_chat_encoder_close(encoder);

@@ -37,9 +37,14 @@ typedef struct dt_chats_line {
 typedef dt_status dt_chats_line_fn(void *context, const dt_chats_line *line, bool *stop,
                                    dt_error *err);
 
-/* Calls `each` for the conversations of the files in order, until it sets *stop. Errors name file and line. */
-dt_status dt_chats_each(const dt_data_files *files, const dt_chat *chat, dt_chats_line_fn *each,
-                        void *context, dt_error *err);
+/* Calls `each` for the conversations of the files in order, until it sets *stop. Errors name file and line. pairs: of
+ * each line for the chosen, then for the rejected answer (dpo). */
+dt_status dt_chats_each(const dt_data_files *files, const dt_chat *chat, bool pairs,
+                        dt_chats_line_fn *each, void *context, dt_error *err);
+
+/* The lines of conversations that a line with 'prompt', 'chosen' and 'rejected' stands for. New references.
+ * DT_ERR_RECIPE: the line is not a pair of answers. */
+dt_status dt_preference_lines(json_t *out[2], const json_t *line, dt_error *err);
 
 /* The files of a list of the recipe. DT_ERR_RECIPE: one that is not .jsonl or .json. */
 dt_status dt_chats_files(dt_data_files *out, const dt_string_list *patterns, const char *field,

@@ -197,8 +197,8 @@ dt_status dt_prepare_pairs(dt_recipe *recipe, const dt_tokenizer *tokenizer, boo
 /* chats.c: calls `each` for the conversations between two bytes of a file, which begin and end lines; `arena` is reset
  * before each. The numbers of their lines count from `start`. */
 dt_status dt_chats_part_read(const dt_corpus_file *file, size_t start, size_t end,
-                             dt_chat_encoder *encoder, dt_arena *arena, dt_chats_line_fn *each,
-                             void *context, dt_error *err);
+                             dt_chat_encoder *encoder, dt_arena *arena, bool pairs,
+                             dt_chats_line_fn *each, void *context, dt_error *err);
 
 /* chat_prepared.c: dt_prepare_recipe for conversations. */
 dt_status dt_prepare_chats(dt_recipe *recipe, const dt_tokenizer *tokenizer, bool make_it,

@@ -67,7 +67,7 @@ static dt_status measure(chat_draft *d, dt_error *err)
     DT_TRY(dt_tokenizer_read(&tokenizer, &recipe, err));
     DT_TRY(dt_chats_template(&chat, &recipe, tokenizer, d->arena, err));
     DT_TRY(dt_chats_files(&files, &d->wish->look->train, "DATA", d->arena, err));
-    DT_TRY(dt_chats_each(&files, chat, add_length, d, err));
+    DT_TRY(dt_chats_each(&files, chat, false, add_length, d, err));
 out:
     dt_chat_free(chat);
     dt_tokenizer_free(tokenizer);

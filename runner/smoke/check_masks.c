@@ -130,7 +130,7 @@ dt_status dt_smoke_masks(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
     DT_TRY(dt_chats_template(&chat, &recipe, tokenizer, smoke->arena, err));
     DT_TRY(dt_chat_turn_end(&m.turn_end, chat, err));
     DT_TRY(dt_chats_files(&files, &recipe.data.train, "data.train", smoke->arena, err));
-    DT_TRY(dt_chats_each(&files, chat, look_at_line, &m, err));
+    DT_TRY(dt_chats_each(&files, chat, recipe.dpo.beta > 0, look_at_line, &m, err));
     judge(out, &m);
 out:
     dt_chat_free(chat);

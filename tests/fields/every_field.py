@@ -203,6 +203,7 @@ LEFT_OUT = {
     'data.chat_template': 'of conversations as text: cli.chats',
     'model.from': 'files of its own: cli.weights',
     'lora.from': 'files of its own: cli.lora',
+    'dpo.beta': 'pairs of answers: cli.dpo',
     'search.kind': 'of sweeps: cli.sweep',
     'search.count': 'of sweeps: cli.sweep',
     'search.seed': 'of sweeps: cli.sweep',

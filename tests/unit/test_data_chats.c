@@ -234,6 +234,50 @@ static dt_dataset *open_many(data_folder *folder, dt_loss_mean mean)
     return dataset;
 }
 
+/* Both answers of a pair are in a row, the rejected one with negative weights, or none is. */
+static void test_a_pair_of_answers_is_a_row(void **state)
+{
+    static const char *const texts[] = {"aB",   "aCD", /* a row */
+                                        "abcD", "aEF", /* too long together */
+                                        "aB",   "ab",  /* nothing of the second is trained */
+                                        "aXY",  "aZ",  NULL};
+    const dt_chat_limits limits = {.tokens = T, .too_long = DT_TOO_LONG_DROP, .pairs = true};
+    int32_t ids[T], targets[T], starts[T], positions[T];
+    float weights[T], reference[1];
+    void *const inputs[6] = {ids, targets, starts, positions, weights, reference};
+    dt_chat_rows rows;
+    dt_strbuf file;
+    dt_chats chats;
+
+    (void)state;
+    make(&file, texts, 1, false);
+    assert_int_equal(dt_chats_take(&chats, "f", file.data, file.length, NULL), DT_OK);
+    assert_int_equal(dt_chat_rows_make(&rows, &chats, 0, chats.count, &limits, "data.train", NULL),
+                     DT_OK);
+    assert_int_equal(rows.count, 2);
+    assert_int_equal(rows.too_long, 1);
+    assert_int_equal(rows.untrained, 1);
+    assert_int_equal(rows.targets, 1 + 2 + 2 + 1);
+    assert_true(rows.weights[0] == 1 && rows.weights[1] == 1);
+    rows.reference = calloc(2, sizeof(*rows.reference));
+    assert_non_null(rows.reference);
+    rows.reference[1] = 0.5F;
+    dt_chat_row_fill(inputs, 0, &rows, 0);
+    assert_true(weights[0] == 1 && weights[1] == 0 && weights[2] == -1 && weights[3] == -1 &&
+                weights[4] == 0 && weights[5] == 0);
+    assert_true(targets[0] == 'B' && targets[1] == -1 && targets[2] == 'C' && targets[3] == 'D');
+    assert_true(starts[1] == 0 && starts[2] == 2 && starts[4] == 2 && starts[5] == 5);
+    assert_true(positions[2] == 0 && positions[4] == 2 && reference[0] == 0);
+    dt_chat_row_fill(inputs, 0, &rows, 1);
+    assert_true(weights[0] == 1 && weights[1] == 1 && weights[3] == -1 && reference[0] == 0.5F);
+    dt_chat_row_fill(inputs, 0, &rows, -1);
+    for (int i = 0; i < T; i++)
+        assert_true(weights[i] == 0 && targets[i] == -1);
+    dt_chat_rows_release(&rows);
+    dt_chats_close(&chats);
+    dt_strbuf_release(&file);
+}
+
 static void test_the_divisor_is_the_sum_of_the_weights(void **state)
 {
     for (int mean = 0; mean < 2; mean++) {
@@ -277,6 +321,7 @@ int main(void)
         cmocka_unit_test(test_damaged_files_are_refused),
         cmocka_unit_test(test_rows_of_each_kind),
         cmocka_unit_test(test_what_cannot_be_placed_is_refused),
+        cmocka_unit_test(test_a_pair_of_answers_is_a_row),
         cmocka_unit_test_setup_teardown(test_the_divisor_is_the_sum_of_the_weights,
                                         data_folder_make, data_folder_remove),
     };

@@ -232,6 +232,132 @@ static void test_loss_and_gradients_are_those_of_peft(void **state)
                 expect_peft(models[m], parts, harness_recompute_kinds[r]);
 }
 
+/* --- pairs of answers, against TRL (tests/golden/make_dpo_fixture.py) */
+
+#define PAIRS       4
+#define PAIR_TOKENS 48
+
+static dt_batch pairs_of(const fixture *f)
+{
+    static const char *const names[] = {"tokens", "targets", "starts", "positions", "weights"};
+    dt_batch batch = {.seed = 1};
+
+    for (int i = 0; i < 5; i++)
+        batch.inputs[i] = dt_tensor_2d(
+            (void *)(uintptr_t)fixture_get(f, names[i], i < 4 ? "I32" : "F32", PAIRS * PAIR_TOKENS),
+            i < 4 ? DT_I32 : DT_F32, PAIRS, PAIR_TOKENS);
+    batch.inputs[DT_DECODER_REFERENCE] = dt_tensor_2d(
+        (void *)(uintptr_t)fixture_get(f, "reference", "F32", PAIRS), DT_F32, PAIRS, 1);
+    return batch;
+}
+
+static double number_of(const fixture *f, const char *name)
+{
+    return *(const double *)fixture_get(f, name, "F64", 1);
+}
+
+static void open_pairs(harness *h, const fixture *f, dt_recompute_kind recompute)
+{
+    dt_model_config config = config_of_fixture(f, "llama");
+
+    config.tokens = PAIR_TOKENS;
+    config.batch = PAIRS;
+    config.recompute = recompute;
+    config.decoder.weights = true;
+    config.decoder.beta = fixture_number(f, "beta");
+    harness_open(h, &config);
+    for (int p = 0; p < h->model->param_count; p++) {
+        const dt_param *param = &h->model->params[p];
+
+        memset(harness_value(h, p), 0, (size_t)param->elems * sizeof(float));
+        memcpy(harness_value(h, p), stored(f, "", param),
+               (size_t)(param->elems / param->dim[0] * param->stored_rows) * sizeof(float));
+    }
+    harness_values_changed(h);
+    harness_zero_grads(h);
+}
+
+static void expect_gradients(const harness *h, const fixture *f, const char *what)
+{
+    for (int p = 0; p < h->model->param_count; p++) {
+        const dt_param *param = &h->model->params[p];
+        double error;
+
+        if (!param->trainable)
+            continue;
+        error = relative_norm(harness_grad(h, p), stored(f, "grad.", param), param->elems);
+        if (!(error <= 1e-5))
+            fail_msg("%s: gradient of %s off by %.3g", what, param->name, error);
+    }
+}
+
+static void test_pairs_have_the_loss_and_gradients_of_trl(void **state)
+{
+    fixture f;
+
+    fixture_open(&f, "tests/golden/dpo_llama.safetensors");
+    for (int i = 0; i < 3 * 3; i++) {
+        int64_t parts = (int64_t[]){1, 2, 4}[i / 3];
+        dt_pair_sums sums, all = {0};
+        const float *ratios;
+        dt_batch batch = pairs_of(&f);
+        double loss = 0;
+        harness h;
+
+        open_pairs(&h, &f, harness_recompute_kinds[i % 3]);
+        for (int64_t k = 0; k < parts; k++) {
+            dt_batch part = batch;
+
+            for (int n = 0; n < DT_INPUTS_MAX; n++) {
+                int64_t width = batch.inputs[n].dim[1], rows = PAIRS / parts;
+
+                part.inputs[n].data = (int32_t *)batch.inputs[n].data + k * rows * width;
+                part.inputs[n].dim[0] = rows;
+            }
+            loss += harness_pass(&h, &part, 1.0 / PAIRS);
+            dt_model_pairs(&sums, &ratios, h.model);
+            all.margin += sums.margin;
+            all.right += sums.right;
+            all.pairs += sums.pairs;
+        }
+        assert_true(fabs(loss / PAIRS - number_of(&f, "loss")) <= 1e-5);
+        assert_true(fabs(all.margin / PAIRS - number_of(&f, "margin")) <= 1e-5);
+        assert_true((double)all.right / PAIRS == number_of(&f, "accuracy"));
+        assert_int_equal(all.pairs, PAIRS);
+        expect_gradients(&h, &f, "pairs");
+        harness_close(&h);
+    }
+    fixture_close(&f);
+}
+
+static void test_the_reference_is_the_model_with_its_adapter_off(void **state)
+{
+    const float *ratios, *wanted;
+    dt_error err = DT_ERROR_INIT;
+    double loss, counted;
+    dt_pair_sums sums;
+    dt_batch batch;
+    fixture f;
+    harness h;
+
+    fixture_open(&f, "tests/golden/dpo_llama.safetensors");
+    open_pairs(&h, &f, DT_RECOMPUTE_NONE);
+    batch = pairs_of(&f);
+    wanted = batch.inputs[DT_DECODER_REFERENCE].data;
+    assert_int_equal(dt_model_evaluate(h.model, &batch, &loss, &counted, &err), DT_OK);
+    assert_true(fabs(loss / PAIRS - number_of(&f, "loss")) <= 1e-5);
+    assert_true(counted == PAIRS);
+    h.model->adapter_off = true;
+    assert_int_equal(dt_model_evaluate(h.model, &batch, &loss, &counted, &err), DT_OK);
+    dt_model_pairs(&sums, &ratios, h.model);
+    for (int i = 0; i < PAIRS; i++)
+        assert_true(fabsf(ratios[i] - wanted[i]) <= 1e-5f * (1 + fabsf(wanted[i])));
+    assert_true(fabs(loss / PAIRS - log(2)) <= 1e-5); /* nothing has moved yet */
+    assert_true(fabs(sums.margin) <= 1e-4);
+    harness_close(&h);
+    fixture_close(&f);
+}
+
 /* --- against merged weights */
 
 /* W += scale B A of every target. */
@@ -462,6 +588,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_loss_and_gradients_are_those_of_peft),
+        cmocka_unit_test(test_pairs_have_the_loss_and_gradients_of_trl),
+        cmocka_unit_test(test_the_reference_is_the_model_with_its_adapter_off),
         cmocka_unit_test(test_the_loss_is_that_of_merged_weights),
         cmocka_unit_test(test_recomputation_gives_the_same_bits),
         cmocka_unit_test(test_weights_are_used_where_the_hooks_bring_them),

@@ -23,7 +23,9 @@ export const METRICS = [
   {name: 'sent_bytes', title: 'Bytes sent a step', chart: '', better: '', dots: false, internal: true},
   {name: 'loss_scale', title: 'Loss scale', chart: '', better: '', dots: false, internal: true},
   {name: 'skipped_steps', title: 'Skipped steps', chart: '', better: '', dots: false, internal: true},
+  {name: 'reward_margin', title: 'Reward margin', chart: '', better: 'higher', dots: false, internal: false},
+  {name: 'reward_accuracy', title: 'Reward accuracy', chart: '', better: 'higher', dots: false, internal: false},
 ];
 
 // Words in the name of another metric that say that higher is better.
-export const BETTER_HIGH = ['per_second', 'accuracy', 'utilization', 'bleu'];
+export const BETTER_HIGH = ['per_second', 'accuracy', 'utilization', 'bleu', 'reward'];

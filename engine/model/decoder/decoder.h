@@ -9,6 +9,7 @@
  * Reading order  passes.c    whole passes, and the head (engine/model/vocabulary.h)
  *                memory.c    which activations a pass keeps and where, and the KV cache
  *                residual.c  views of weights and gradients; what blocks add to the residual stream
+ *                preference.c  the loss of pairs of answers
  *                kind.c      incremental decoding of several sequences, and dt_decoder_passes
  *
  * B T C V Vp as in ops.h; L blocks; act: config.dtype.
@@ -53,6 +54,13 @@ typedef struct dt_decoder_growth {
     int32_t *on_host;  /* [2 * sequences]: host copies of places and lengths */
 } dt_decoder_growth;
 
+/* With config.beta: memory of a pass over pairs. */
+typedef struct dt_decoder_pairs {
+    dt_tensor weights;    /* F32 (B,T): of the gradients */
+    float *host;          /* (2 B T + B): losses, weights, log ratios */
+    dt_pair_sums of_pass; /* of the last pass */
+} dt_decoder_pairs;
+
 /* model->state of decoder-only kinds: the tensors of the current pass. */
 typedef struct dt_decoder {
     dt_device_arena arena; /* memory of all activations, laid out again by every pass */
@@ -65,6 +73,7 @@ typedef struct dt_decoder {
     dt_tensor lasting[DT_DECODER_LASTING];
     dt_decoder_growth growth;
     dt_adapters adapters;
+    dt_decoder_pairs pairs;
     /* those of the batch, if it has them (DT_DECODER_STARTS) */
     dt_tensor starts, positions, weights;
     /* position of the pass's first token: 0, or the number of cached tokens */
@@ -232,6 +241,14 @@ dt_status dt_decoder_logits(dt_model *model, const dt_batch *batch, int64_t last
  * norm; unit 0 is in use when it returns. */
 void dt_decoder_begin(dt_model *model, const dt_batch *batch);
 dt_status dt_decoder_infer(dt_model *model, const dt_batch *batch, dt_error *err);
+
+/* --- preference.c */
+
+/* From the losses of all targets: the weights of the gradients, and the sums of the pass. reference: F32 (B,1). */
+dt_status dt_decoder_weigh_pairs(dt_model *model, const dt_tensor *reference, bool backward,
+                                 dt_error *err);
+/* Replace the losses of targets by those of pairs, after the gradients are computed. */
+dt_status dt_decoder_put_pair_losses(dt_model *model, dt_error *err);
 
 /* --- passes.c: the head; call after the final norm */
 

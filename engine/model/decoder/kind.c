@@ -112,6 +112,11 @@ static dt_status open_model(dt_model *model, dt_error *err)
     state->targets = calloc((size_t)(config->batch * config->tokens), sizeof *state->targets);
     state->growth.tokens = calloc(sequences, sizeof *state->growth.tokens);
     state->growth.on_host = calloc(2 * sequences, sizeof *state->growth.on_host);
+    if (config->decoder.beta > 0)
+        state->pairs.host = calloc((size_t)(2 * config->batch * config->tokens + config->batch),
+                                   sizeof *state->pairs.host);
+    if (config->decoder.beta > 0 && !state->pairs.host)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory for the state of the model");
     if (!state->blocks || !state->stream || !state->targets || !state->growth.tokens ||
         !state->growth.on_host)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the state of the model");
@@ -139,6 +144,7 @@ static void close_model(dt_model *model)
     free(state->growth.tokens);
     free(state->growth.on_host);
     free(state->targets);
+    free(state->pairs.host);
     free(state->stream);
     free(state->blocks);
     free(state);

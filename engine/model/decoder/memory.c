@@ -291,6 +291,8 @@ static void lay_out(dt_decoder_layout *plan, const dt_decoder_parts *parts, dt_d
     state->norm = dt_decoder_take_act(plan, C);
     state->losses = dt_decoder_take_stat(plan, 1);
     lay_out_sums(plan, state);
+    if (backward && plan->config->decoder.beta > 0)
+        state->pairs.weights = dt_decoder_take_stat(plan, 1);
     dt_adapters_take(&state->adapters, plan->config, &plan->memory, plan->B * plan->T, backward);
     lay_out_scratch(plan, parts, state, &block, backward);
     if (backward) {

@@ -24,9 +24,10 @@ static dt_token_head head_of(dt_model *model)
 }
 
 /* Losses, and the gradients of head and final norm; writes state->dstream. x: the input of the
- * final norm. */
+ * final norm. reference: of pairs of answers; NULL: the batch has no pairs. */
 static dt_status decoder_head_train(dt_model *model, const dt_tensor *x, const dt_tensor *targets,
-                                    const double *loss_scale, dt_error *err)
+                                    const dt_tensor *reference, const double *loss_scale,
+                                    dt_error *err)
 {
     dt_device *device = model->device;
     dt_decoder *state = model->state;
@@ -35,7 +36,14 @@ static dt_status decoder_head_train(dt_model *model, const dt_tensor *x, const d
     dt_status st = DT_OK;
 
     head.linear.dw = dt_decoder_grad(model, 0, dt_decoder_head_param(model));
+    if (reference != NULL) {
+        DT_TRY(dt_token_head_losses(&head, targets, err));
+        DT_TRY(dt_decoder_weigh_pairs(model, reference, true, err));
+        head.weights = &state->pairs.weights;
+    }
     DT_TRY(dt_token_head_train(&head, &term, targets, loss_scale, err));
+    if (reference != NULL)
+        DT_TRY(dt_decoder_put_pair_losses(model, err));
     DT_TRY(dt_layer_sum(model, &state->dnarrow, &term, err));
     /* zero it, because the norm's backward adds to it */
     DT_TRY(device->ops->zero(device, &state->dstream, err));
@@ -79,17 +87,19 @@ static void params_of(dt_tensor *out, const dt_model *model, int layer,
         out[i] = view(model, layer + 1, i);
 }
 
-/* NULL: the model has none. */
-static const dt_adapters *adapters_of(const dt_decoder *state)
+/* NULL: the model has none, or they are off. */
+static const dt_adapters *adapters_of(const dt_model *model)
 {
-    return state->adapters.table.data != NULL ? &state->adapters : NULL;
+    const dt_decoder *state = model->state;
+
+    return state->adapters.table.data != NULL && !model->adapter_off ? &state->adapters : NULL;
 }
 
 static dt_status block_forward(dt_model *model, int layer, const dt_batch *dropout, dt_error *err)
 {
     dt_decoder *state = model->state;
     dt_tensor w[DT_DECODER_BLOCK_PARAMS];
-    dt_block_call call = {model, layer, w, NULL, dropout, &state->terms, adapters_of(state)};
+    dt_block_call call = {model, layer, w, NULL, dropout, &state->terms, adapters_of(model)};
 
     params_of(w, model, layer, dt_decoder_weight);
     return model->kind->decoder->block_forward(&call, &state->stream[layer + 1],
@@ -102,7 +112,7 @@ static dt_status block_backward(dt_model *model, int layer, const dt_batch *drop
     const dt_decoder *state = model->state;
     const dt_tensor *x = &state->stream[layer];
     dt_tensor w[DT_DECODER_BLOCK_PARAMS], dw[DT_DECODER_BLOCK_PARAMS];
-    dt_block_call call = {model, layer, w, dw, dropout, &state->terms, adapters_of(state)};
+    dt_block_call call = {model, layer, w, dw, dropout, &state->terms, adapters_of(model)};
     dt_status st = DT_OK;
 
     params_of(w, model, layer, dt_decoder_weight);
@@ -184,6 +194,12 @@ static void lay_out(dt_model *model, const dt_batch *batch, bool with_backward)
     state->weights = batch->inputs[DT_DECODER_WEIGHTS];
 }
 
+/* NULL: the batch has no pairs of answers. */
+static const dt_tensor *reference_of(const dt_model *model, const dt_batch *batch)
+{
+    return model->config.decoder.beta > 0 ? &batch->inputs[DT_DECODER_REFERENCE] : NULL;
+}
+
 dt_status dt_decoder_pass(dt_model *model, const dt_batch *batch, const double *loss_scale,
                           dt_error *err)
 {
@@ -196,7 +212,7 @@ dt_status dt_decoder_pass(dt_model *model, const dt_batch *batch, const double *
     DT_TRY(model->kind->decoder->norm_forward(model, last, err));
     DT_TRY(dt_model_after_unit(model, 0, false, err));
     DT_TRY(dt_model_before_unit(model, 0, true, err));
-    DT_TRY(decoder_head_train(model, last, targets, loss_scale, err));
+    DT_TRY(decoder_head_train(model, last, targets, reference_of(model, batch), loss_scale, err));
     DT_TRY(backward(model, batch, err));
 out:
     return st;
@@ -238,6 +254,12 @@ dt_status dt_decoder_evaluate(dt_model *model, const dt_batch *batch, double *lo
     DT_TRY(dt_decoder_infer(model, batch, err));
     DT_TRY(decoder_head_evaluate(model, targets, err));
     DT_TRY(dt_model_after_unit(model, 0, false, err));
+    if (reference_of(model, batch) != NULL) {
+        DT_TRY(dt_decoder_weigh_pairs(model, reference_of(model, batch), false, err));
+        *loss_sum = state->pairs.of_pass.loss;
+        *counted = (double)state->pairs.of_pass.pairs;
+        goto out;
+    }
     DT_TRY(dt_token_head_sum(model->device, &state->losses, targets,
                              state->weights.data != NULL ? &state->weights : NULL, state->targets,
                              loss_sum, counted, err));
