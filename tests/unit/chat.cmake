@@ -3,7 +3,7 @@ foreach(part language origins)
   dt_test(NAME jinja_${part} LABEL unit LIBS dt_jinja
     SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_jinja_${part}.c)
 endforeach()
-foreach(part encode)
+foreach(part encode random)
   dt_test(NAME chat_${part} LABEL unit LIBS dt_chat
     SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_chat_${part}.c ${CMAKE_CURRENT_SOURCE_DIR}/chat_support.c)
 endforeach()
