@@ -81,7 +81,8 @@ void dt_jinja_put(dt_jinja_run *run, dt_jinja_value dict, const char *key, dt_ji
 /* Sets a variable. */
 void dt_jinja_set(dt_jinja_run *run, const char *name, dt_jinja_value value);
 
-/* Bytes of one origin, from the end of the previous piece to `end`. */
+/* Bytes of one origin, from the end of the previous piece to `end`. There can be none: then an empty text of a variable
+ * was printed there. */
 typedef struct dt_jinja_piece {
     uint32_t end, origin;
 } dt_jinja_piece;

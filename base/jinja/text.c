@@ -8,13 +8,14 @@
 dt_status dt_sink_add(dt_jinja_run *run, dt_jinja_sink *sink, const char *data, size_t length,
                       uint32_t origin)
 {
-    if (length == 0)
+    if (length == 0 && origin == DT_JINJA_TEMPLATE)
         return DT_OK;
     if ((int64_t)length > run->bytes)
         return dt_jinja_fail(run, "the template takes too much memory");
     sink->data =
         dt_jinja_room(run, sink->data, (int64_t)(sink->length + length), &sink->capacity, 1);
-    memcpy(sink->data + sink->length, data, length);
+    if (length > 0)
+        memcpy(sink->data + sink->length, data, length);
     sink->length += length;
     if (sink->piece_count == 0 || sink->pieces[sink->piece_count - 1].origin != origin) {
         sink->pieces = dt_jinja_room(run, sink->pieces, (int64_t)sink->piece_count + 1,
@@ -33,12 +34,13 @@ dt_status dt_sink_add_part(dt_jinja_run *run, dt_jinja_sink *sink, const dt_jinj
 
     if (text->piece_count == 0)
         return dt_sink_add(run, sink, text->data + from, to - from, text->origin);
-    for (size_t i = 0; i < text->piece_count && start < to; start = text->pieces[i++].end) {
+    for (size_t i = 0; i < text->piece_count && start <= to; start = text->pieces[i++].end) {
         size_t end = text->pieces[i].end, first = start > from ? start : from;
+        size_t last = end < to ? end : to;
 
-        if (end > from)
-            DT_TRY(dt_sink_add(run, sink, text->data + first, (end < to ? end : to) - first,
-                               text->pieces[i].origin));
+        if (first < last || (start == end && start >= from)) /* also an empty piece */
+            DT_TRY(
+                dt_sink_add(run, sink, text->data + first, last - first, text->pieces[i].origin));
     }
 out:
     return st;

@@ -31,6 +31,7 @@ static void find_tokens(dt_chat *chat)
 {
     size_t count;
     const dt_bpe_added *added = dt_bpe_get_added(&count, chat->tokenizer);
+    const char *end = json_string_value(json_object_get(chat->special, "eos_token"));
 
     chat->token_count = dt_bpe_vocab(chat->tokenizer);
     chat->tokens = dt_calloc((size_t)chat->token_count + 1, 1);
@@ -39,6 +40,10 @@ static void find_tokens(dt_chat *chat)
                                         ? DT_CHAT_CONTROL
                                     : writes(chat, added[i].text) ? DT_CHAT_MARKER
                                                                   : DT_CHAT_ADDED;
+    chat->end_of_text = -1;
+    for (size_t i = 0; i < count; i++)
+        if (end != NULL && strcmp(added[i].text, end) == 0)
+            chat->end_of_text = added[i].id;
 }
 
 dt_status dt_chat_open(dt_chat **out, const dt_chat_source *source, const dt_bpe *tokenizer,
@@ -144,8 +149,10 @@ static bool allow(void *context, int32_t id, size_t from, size_t to)
         o->piece++;
     for (size_t i = o->piece; i < o->rendered->count; i++) {
         uint32_t origin = o->rendered->pieces[i].origin & DT_JINJA_ORIGIN;
+        uint32_t start = i > 0 ? o->rendered->pieces[i - 1].end : 0;
 
-        if (origin != DT_JINJA_TEMPLATE && (kind == DT_CHAT_CONTROL || !writes_itself(o, origin)))
+        if (o->rendered->pieces[i].end > start && origin != DT_JINJA_TEMPLATE &&
+            (kind == DT_CHAT_CONTROL || !writes_itself(o, origin)))
             return false;
         if (o->rendered->pieces[i].end >= to)
             break;
@@ -156,11 +163,13 @@ static bool allow(void *context, int32_t id, size_t from, size_t to)
 /* Cuts the text where the content of the last message ends. */
 static dt_status cut(dt_jinja_output *rendered, size_t messages, dt_error *err)
 {
-    uint32_t origin = dt_chat_origin((int64_t)messages - 1, DT_CHAT_CONTENT);
     dt_jinja_piece *pieces = (dt_jinja_piece *)(uintptr_t)rendered->pieces;
     size_t count = rendered->count;
 
-    while (count > 0 && (pieces[count - 1].origin & DT_JINJA_ORIGIN) != origin)
+    while (count > 0 &&
+           !(dt_chat_origin_field(pieces[count - 1].origin & DT_JINJA_ORIGIN) == DT_CHAT_CONTENT &&
+             dt_chat_origin_message(pieces[count - 1].origin & DT_JINJA_ORIGIN) ==
+                 (int32_t)messages - 1))
         count--;
     if (count == 0)
         return DT_FAIL(

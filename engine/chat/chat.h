@@ -4,8 +4,11 @@
  * Text      the template is interpreted as in transformers' apply_chat_template (base/jinja/jinja.h). Each byte of the
  *           text keeps its origin: the template, or a field of a message
  * Trained   bytes from `content`, `reasoning_content` and `tool_calls` of assistant messages, and the template's text
- *           after each of them, up to and including the first special token; nothing of it if there is none before
- *           the next message. If the template has {% generation %} blocks, both masks must agree, token by token
+ *           after each of them, up to and including the first special token, and the eos_token if that follows at
+ *           once; nothing of it if there is none before the next message. An empty field counts, if it is
+ *           printed: an empty answer has an end. If the template has {% generation %} blocks, both masks must
+ *           agree on all text of messages and on the ends of turns. A value that is printed again after its end, such
+ *           as the name of a tool above its result, is not trained
  * Ids       those of the whole text, without the tokens that a tokenizer puts around a text. A special token is
  *           recognised only where the template wrote it: one that a user typed becomes ordinary text. So is an added
  *           token that is not special but that the template writes, such as "<tool_call>", except in the fields of
@@ -113,6 +116,7 @@ typedef struct dt_chat_row {
 
     /* 1 for a token in a {% generation %} block; NULL if the template has none. */
     const uint8_t *generated;
+    size_t marked_more; /* tokens of the template's text that only the blocks mark: not trained */
 
     size_t trained_count;        /* tokens that are trained; 0: nothing to learn from this line */
     size_t messages, assistants; /* messages; those of an assistant */

@@ -27,6 +27,7 @@ struct dt_chat {
     json_t *special; /* "bos_token": "<s>", ... */
     uint8_t *tokens; /* [ids]: dt_chat_token */
     int64_t token_count;
+    int32_t end_of_text; /* the eos_token; -1: none */
     int64_t now;
 };
 
@@ -37,15 +38,23 @@ dt_status dt_chat_read_special(json_t **out, const char *folder, dt_error *err);
 
 /* --- messages.c: checked messages as values of a template */
 
-/* A number for each (message, field): 0 is the template. */
-static inline uint32_t dt_chat_origin(int64_t message, dt_chat_field field)
+/* A number for each value of a message: 0 is the template. In its bits: message + 1, value, field. Values are numbered so
+ * that one which is printed again can be told; 0: a list or a dict; values after the 254th share a number. */
+enum { DT_CHAT_VALUES = 256, DT_CHAT_MESSAGES_MOST = 1 << 19 };
+
+static inline uint32_t dt_chat_origin(int64_t message, dt_chat_field field, int value)
 {
-    return (uint32_t)(message + 1) << 3 | (uint32_t)field;
+    return (uint32_t)(message + 1) << 11 | (uint32_t)value << 3 | (uint32_t)field;
 }
 
 static inline int32_t dt_chat_origin_message(uint32_t origin)
 {
-    return (int32_t)(origin >> 3) - 1;
+    return (int32_t)(origin >> 11) - 1;
+}
+
+static inline int dt_chat_origin_value(uint32_t origin)
+{
+    return (int)(origin >> 3) % DT_CHAT_VALUES;
 }
 
 static inline dt_chat_field dt_chat_origin_field(uint32_t origin)

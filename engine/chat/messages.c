@@ -6,8 +6,6 @@
 #include "base/names.h"
 #include "engine/chat/chat_int.h"
 
-enum { MESSAGES_MOST = 1 << 20 };
-
 static const char *const known[] = {"role",     "content",    "reasoning_content", "reasoning",
                                     "thinking", "tool_calls", "tool_call_id",      "name",
                                     "weight",   "train"};
@@ -225,32 +223,69 @@ static dt_chat_field field_named(const char *key, bool assistant)
     return assistant && strcmp(key, "tool_calls") == 0 ? DT_CHAT_TOOL_CALLS : DT_CHAT_OTHER;
 }
 
+enum { CONTENT_VALUE = 1, THOUGHTS_VALUE, FIRST_VALUE };
+
+/* Converts tool calls, of which every string and number gets a value of its own. */
+static dt_jinja_value call_value(dt_jinja_run *run, const json_t *json, int64_t index, int *next)
+{
+    dt_jinja_value made;
+    const json_t *item;
+    const char *key;
+    size_t i;
+
+    if (json_is_array(json)) {
+        made = dt_jinja_new_list(run, dt_chat_origin(index, DT_CHAT_TOOL_CALLS, 0));
+        json_array_foreach((json_t *)json, i, item)
+            dt_jinja_append(run, made, call_value(run, item, index, next));
+        return made;
+    }
+    if (json_is_object(json)) {
+        made = dt_jinja_new_dict(run, dt_chat_origin(index, DT_CHAT_TOOL_CALLS, 0));
+        json_object_foreach((json_t *)json, key, item)
+            dt_jinja_put(run, made, key, call_value(run, item, index, next));
+        return made;
+    }
+    made = dt_jinja_from_json(run, json, dt_chat_origin(index, DT_CHAT_TOOL_CALLS, *next));
+    *next += *next < DT_CHAT_VALUES - 1;
+    return made;
+}
+
+static dt_jinja_value field_value(dt_jinja_run *run, const char *key, const json_t *value,
+                                  bool assistant, int64_t index)
+{
+    dt_chat_field field = field_named(key, assistant);
+    int next = FIRST_VALUE;
+
+    if (strcmp(key, "role") == 0) /* a word, which counts as the template's text */
+        return dt_jinja_from_json(run, value, DT_JINJA_TEMPLATE);
+    if (field == DT_CHAT_TOOL_CALLS)
+        return call_value(run, value, index, &next);
+    return dt_jinja_from_json(run, value,
+                              dt_chat_origin(index, field,
+                                             json_is_array(value)         ? 0
+                                             : field == DT_CHAT_CONTENT   ? CONTENT_VALUE
+                                             : field == DT_CHAT_REASONING ? THOUGHTS_VALUE
+                                                                          : 0));
+}
+
 /* Makes the dict of a message as transformers passes it: without nulls, and with thoughts under two names. */
 static dt_jinja_value message_value(dt_jinja_run *run, const json_t *message, const char *role,
                                     int64_t index)
 {
-    dt_jinja_value made = dt_jinja_new_dict(run, dt_chat_origin(index, DT_CHAT_OTHER));
+    dt_jinja_value made = dt_jinja_new_dict(run, dt_chat_origin(index, DT_CHAT_OTHER, 0));
     const json_t *reason = thoughts_of(message);
     bool assistant = strcmp(role, "assistant") == 0;
     json_t *value;
     const char *key;
 
     if (reason != NULL && field_of(message, "thinking") == NULL)
-        dt_jinja_put(run, made, "thinking",
-                     dt_jinja_from_json(run, reason, dt_chat_origin(index, DT_CHAT_REASONING)));
-    json_object_foreach((json_t *)message, key, value) {
-        if (json_is_null(value))
-            continue;
-        if (strcmp(key, "role") == 0) /* a word, which counts as the template's text */
-            dt_jinja_put(run, made, key, dt_jinja_from_json(run, value, DT_JINJA_TEMPLATE));
-        else
-            dt_jinja_put(
-                run, made, key,
-                dt_jinja_from_json(run, value, dt_chat_origin(index, field_named(key, assistant))));
-    }
+        dt_jinja_put(run, made, "thinking", field_value(run, "thinking", reason, assistant, index));
+    json_object_foreach((json_t *)message, key, value)
+        if (!json_is_null(value))
+            dt_jinja_put(run, made, key, field_value(run, key, value, assistant, index));
     if (reason != NULL && field_of(message, "reasoning_content") == NULL)
         dt_jinja_put(run, made, "reasoning_content",
-                     dt_jinja_from_json(run, reason, dt_chat_origin(index, DT_CHAT_REASONING)));
+                     field_value(run, "reasoning_content", reason, assistant, index));
     return made;
 }
 
@@ -266,7 +301,7 @@ static dt_status set_others(dt_jinja_run *run, const dt_chat *chat, const json_t
                             bool prompts, dt_error *err)
 {
     static const char *const lists[] = {"tools", "documents"};
-    const uint32_t origin = dt_chat_origin(-1, DT_CHAT_OTHER);
+    const uint32_t origin = dt_chat_origin(-1, DT_CHAT_OTHER, 0);
     const char *key;
     json_t *value;
 
@@ -331,8 +366,8 @@ dt_status dt_chat_set_messages(dt_chat_messages *out, dt_jinja_run *run, const d
         return DT_FAIL(err, DT_ERR_USAGE, "messages: expected a list");
     if (out->count == 0)
         return DT_FAIL(err, DT_ERR_USAGE, "messages: the list is empty");
-    if (out->count > MESSAGES_MOST)
-        return DT_FAIL(err, DT_ERR_USAGE, "messages: more than %d messages", MESSAGES_MOST);
+    if (out->count > DT_CHAT_MESSAGES_MOST)
+        return DT_FAIL(err, DT_ERR_USAGE, "messages: more than %d messages", DT_CHAT_MESSAGES_MOST);
     out->items = dt_arena_alloc_array(arena, out->count, sizeof(*out->items));
     json_array_foreach((json_t *)messages, i, message) {
         DT_TRY(take_message(&out->items[i], run, list, message, i, err));

@@ -50,7 +50,7 @@ static void check_row(masks *m, const dt_chats_line *line, const json_t *message
         bool trained = row->weights[t] > 0;
 
         m->trained += trained;
-        if (trained && run->field != DT_CHAT_TEMPLATE) {
+        if (trained && run->message >= 0) { /* an empty answer has its end alone */
             m->turns += run->message != last;
             last = run->message;
         }

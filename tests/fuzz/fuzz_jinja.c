@@ -27,7 +27,7 @@ static void check(const dt_jinja_output *out)
     uint32_t at = 0;
 
     for (size_t i = 0; i < out->count; i++) {
-        DT_ASSERT(out->pieces[i].end > at && (out->pieces[i].origin & DT_JINJA_ORIGIN) <= 7);
+        DT_ASSERT(out->pieces[i].end >= at && (out->pieces[i].origin & DT_JINJA_ORIGIN) <= 7);
         at = out->pieces[i].end;
     }
     DT_ASSERT(at == out->length && out->text[out->length] == '\0');

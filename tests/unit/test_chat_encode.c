@@ -72,6 +72,42 @@ static void trains_answers_and_their_ends(void **state)
                   "a\n  b</s>");
 }
 
+static void empty_answers_have_an_end(void **state)
+{
+    (void)state;
+    check_trained(
+        "turns",
+        "{'messages': [{'role': 'user', 'content': ''}, {'role': 'assistant', 'content': ''},"
+        " {'role': 'user', 'content': ' '}, {'role': 'assistant', 'content': 'b'}]}",
+        "<|im_end|>|b<|im_end|>");
+    check_trained("brackets",
+                  "{'messages': [{'role': 'user', 'content': 'a'},"
+                  " {'role': 'assistant', 'content': ' \\n'}]}",
+                  "</s>");
+    /* what opens a call comes after the empty content */
+    check_trained(
+        "turns",
+        "{'messages': [{'role': 'user', 'content': 'a'}, {'role': 'assistant', 'content': '',"
+        " 'tool_calls': [{'function': {'name': 'f', 'arguments': {}}}]}]}",
+        "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call><|im_end|>");
+    /* the name of a tool that is printed again above its result is not an answer, nor is empty content after a call */
+    check_trained(
+        "text:{% for m in messages %}{% for c in m.tool_calls or [] %}{{ c.function.name ~ '(' ~ "
+        "c.function.arguments | tojson ~ ')<|call|>' }}{% endfor %}{% if m.role == 'tool' %}"
+        "{{ messages[loop.index0 - 1].tool_calls[0].function.name ~ ': ' ~ m.content ~ '<|end|>' "
+        "}}{% elif m.role == 'user' %}{{ m.content ~ '<|start|>' }}{% else %}{{ m.content ~ "
+        "'<|message|>' }}{% endif %}{% endfor %}",
+        "{'messages': [{'role': 'user', 'content': 'a'}, {'role': 'assistant', 'content': '',"
+        " 'tool_calls': [{'function': {'name': 'f', 'arguments': {'x': 'f'}}}]},"
+        " {'role': 'tool', 'content': '7'}, {'role': 'assistant', 'content': 'ok'}]}",
+        "f({\"x\": \"f\"})<|call|>|ok<|message|>");
+    /* the eos_token right after another special token belongs to the end */
+    check_trained("text:{% for m in messages %}{{ m.content }}<|end|></s>{% endfor %}",
+                  "{'messages': [{'role': 'user', 'content': 'a'},"
+                  " {'role': 'assistant', 'content': 'b'}]}",
+                  "b<|end|></s>");
+}
+
 static void trains_thoughts_and_calls(void **state)
 {
     (void)state;
@@ -153,8 +189,24 @@ static void generation_blocks_must_agree(void **state)
         "%}{% endfor %}",
         "{'messages': [{'role': 'user', 'content': 'ab'},"
         " {'role': 'assistant', 'content': 'cd'}]}",
-        "the template's {% generation %} blocks train \"ab<|end|>\" (byte 0, after \"\"), and "
-        "the origin of the text does not: one of the two trains the wrong tokens");
+        "the template's {% generation %} blocks train \"ab\" (byte 0, after \"\"), and the origin "
+        "of the "
+        "text does not: one of the two trains the wrong tokens");
+    check_error(
+        "text:{% for m in messages %}{% generation %}{{ m.content if m.role == 'assistant' }}"
+        "{% endgeneration %}{{ m.content if m.role == 'user' }}<|end|>{% endfor %}",
+        "{'messages': [{'role': 'user', 'content': 'ab'},"
+        " {'role': 'assistant', 'content': 'cd'}]}",
+        "the template's {% generation %} blocks do not train \"<|end|>\" (byte 11, after "
+        "\"ab<|end|>cd\"), and the origin of the text does: one of the two trains the wrong "
+        "tokens");
+    /* a line break of the template may be in a block */
+    check_trained("text:{% for m in messages %}{% if m.role == 'user' %}{{ m.content }}{% else %}"
+                  "{% generation %}>{{ m.content }}<|end|>\n\n{% endgeneration %}{% endif %}"
+                  "{% endfor %}",
+                  "{'messages': [{'role': 'user', 'content': 'ab'},"
+                  " {'role': 'assistant', 'content': 'cd'}]}",
+                  "cd<|end|>");
 }
 
 static void drops_are_counted(void **state)
@@ -354,6 +406,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(trains_answers_and_their_ends),
+        cmocka_unit_test(empty_answers_have_an_end),
         cmocka_unit_test(trains_thoughts_and_calls),
         cmocka_unit_test(weights_choose_messages),
         cmocka_unit_test(typed_control_tokens_are_text),
