@@ -170,7 +170,13 @@ out:
     return st;
 }
 
-static dt_status check_sizes(dt_checkpoint *checkpoint, dt_error *err)
+static bool is_optimizers(const dt_checkpoint_file *file)
+{
+    return strncmp(file->name, DT_CHECKPOINT_OPTIMIZER, strlen(DT_CHECKPOINT_OPTIMIZER)) == 0;
+}
+
+/* values: the optimizer's files may be missing. */
+static dt_status check_sizes(dt_checkpoint *checkpoint, bool values, dt_error *err)
 {
     dt_status st = DT_OK;
 
@@ -181,6 +187,8 @@ static dt_status check_sizes(dt_checkpoint *checkpoint, dt_error *err)
 
         part->fd = -1;
         part->path = path_in(checkpoint, file->name);
+        if (lstat(part->path, &info) != 0 && values && errno == ENOENT && is_optimizers(file))
+            continue;
         if (lstat(part->path, &info) != 0)
             DT_THROW(err, DT_ERR_CORRUPT, "cannot find '%s': %s; use another checkpoint",
                      part->path, strerror(errno));
@@ -216,19 +224,29 @@ out:
     return st;
 }
 
-dt_status dt_checkpoint_open(dt_checkpoint **out, const char *path, dt_error *err)
+static dt_status open_whole(dt_checkpoint **out, const char *path, bool values, dt_error *err)
 {
     dt_status st = DT_OK;
     dt_checkpoint *opened = NULL;
 
     *out = NULL;
     DT_TRY(open_marked(&opened, path, DT_CHECKPOINT_MARKER, err));
-    DT_TRY(check_sizes(opened, err));
+    DT_TRY(check_sizes(opened, values, err));
     *out = opened;
     opened = NULL;
 out:
     dt_checkpoint_close(opened);
     return st;
+}
+
+dt_status dt_checkpoint_open(dt_checkpoint **out, const char *path, dt_error *err)
+{
+    return open_whole(out, path, false, err);
+}
+
+dt_status dt_checkpoint_open_values(dt_checkpoint **out, const char *path, dt_error *err)
+{
+    return open_whole(out, path, true, err);
 }
 
 dt_status dt_checkpoint_open_part(dt_checkpoint **out, const char *path, dt_error *err)

@@ -150,6 +150,8 @@ dt_status dt_checkpoint_remove_unheld(bool *removed, const char *path, dt_error 
 typedef struct dt_checkpoint dt_checkpoint;
 
 dt_status dt_checkpoint_open(dt_checkpoint **out, const char *path, dt_error *err);
+/* The same for a reader of parameters alone: nodes that do not train get no state of the optimizer. */
+dt_status dt_checkpoint_open_values(dt_checkpoint **out, const char *path, dt_error *err);
 void dt_checkpoint_close(dt_checkpoint *checkpoint);
 /* The returned info is borrowed from the open checkpoint. */
 const dt_checkpoint_info *dt_checkpoint_get_info(const dt_checkpoint *checkpoint);

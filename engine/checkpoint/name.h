@@ -21,6 +21,8 @@ extern "C" {
 #define DT_CHECKPOINT_MARKER    "complete"
 #define DT_CHECKPOINT_PART      "part" /* marker of a directory with only one node's files */
 #define DT_CHECKPOINT_PARTIAL   ".partial"
+#define DT_CHECKPOINT_OPTIMIZER \
+    "optimizer-" /* begins the names of files that only training reads */
 
 typedef struct dt_checkpoint_name {
     int64_t step, copy; /* copy counts from 1 */

@@ -1,4 +1,5 @@
 #include "engine/checkpoint/checkpoint_int.h"
+#include "engine/checkpoint/name.h"
 
 #include <stdio.h>
 
@@ -149,7 +150,8 @@ dt_status dt_checkpoint_shard_write(json_t **fragment, const dt_checkpoint_io *i
     snprintf(name, sizeof(name), "model-%lld.safetensors", (long long)state->comm->rank);
     file.first = file.last = DT_CHECKPOINT_VALUE;
     DT_TRY(write_file(&file, io, directory, err));
-    snprintf(name, sizeof(name), "optimizer-%lld.safetensors", (long long)state->comm->rank);
+    snprintf(name, sizeof(name), DT_CHECKPOINT_OPTIMIZER "%lld.safetensors",
+             (long long)state->comm->rank);
     file.first = DT_CHECKPOINT_STATE;
     file.last = DT_CHECKPOINT_KINDS - 1;
     DT_TRY(write_file(&file, io, directory, err));

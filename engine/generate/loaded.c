@@ -47,7 +47,7 @@ dt_status dt_loaded_open(dt_loaded *l, const char *path, dt_error *err)
     dt_status st = DT_OK;
 
     dt_arena_init(&l->arena, 0);
-    DT_TRY(dt_checkpoint_open(&l->checkpoint, path, err));
+    DT_TRY(dt_checkpoint_open_values(&l->checkpoint, path, err));
     info = dt_checkpoint_get_info(l->checkpoint);
     DT_TRY(dt_recipe_from_json(&l->recipe, info->recipe, &l->arena, err));
     DT_TRY(dt_json_get_string(&kind, info->tokenizer, "kind", path, err));

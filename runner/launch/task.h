@@ -74,8 +74,12 @@ dt_status dt_task_resume(dt_store *store, dt_run *run, const dt_call *call, dt_e
  * A part has more weight than the others only if its last line is long.
  */
 
-#define DT_TASK_PARTS \
-    1024 /* at most; a multiple of most numbers of ranks, so that they end together */
+/* At most DT_TASK_PARTS, since the supervisor syncs a file for each; of fewer lines than DT_TASK_PARTS_FEW parts of
+ * DT_TASK_PART_LINES, as many as DT_TASK_PARTS_FEW. Multiples of most numbers of ranks, so that they end together. */
+#define DT_TASK_PARTS      1024
+#define DT_TASK_PARTS_FEW  256
+#define DT_TASK_PART_LINES 16
+int64_t dt_task_parts_most(int64_t lines);
 
 /* Counts the lines of *out and cuts them into parts; an empty file has no parts. target: translations of the
  * lines, or NULL. The weight of a line is its bytes, in both files, plus line_weight (at least 1). */

@@ -33,6 +33,15 @@ static int64_t next_weight(walk *position)
     return weight;
 }
 
+int64_t dt_task_parts_most(int64_t lines)
+{
+    int64_t most = lines / DT_TASK_PART_LINES;
+
+    return most < DT_TASK_PARTS_FEW ? DT_TASK_PARTS_FEW
+           : most < DT_TASK_PARTS   ? most
+                                    : DT_TASK_PARTS;
+}
+
 void dt_task_parts_cut(dt_plan_task *out, const dt_strbuf *input, const dt_strbuf *target,
                        int64_t line_weight, dt_arena *arena)
 {
@@ -42,7 +51,7 @@ void dt_task_parts_cut(dt_plan_task *out, const dt_strbuf *input, const dt_strbu
 
     for (; (weight = next_weight(&position)) > 0; out->lines++)
         total += weight;
-    least = total / DT_TASK_PARTS + 1;
+    least = total / dt_task_parts_most(out->lines) + 1;
     out->parts = dt_arena_alloc_array(arena, DT_TASK_PARTS, sizeof(*out->parts));
     position = begin(input, target, line_weight);
     while ((weight = next_weight(&position)) > 0) {

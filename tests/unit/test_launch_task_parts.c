@@ -73,10 +73,10 @@ static void test_parts_of_many_lines_have_about_the_same_weight(void **state)
     }
     task = cut(&text, NULL, &arena);
     assert_int_equal(task.lines, LINES);
-    assert_true(task.part_count > DT_TASK_PARTS / 2);
+    assert_true(task.part_count > dt_task_parts_most(LINES) / 2);
     assert_true(task.parts[0].lines < task.parts[task.part_count - 2].lines);
     for (int64_t i = 0; i < task.part_count; i++)
-        assert_true(task.parts[i].weight <= total / DT_TASK_PARTS + 1 + BASE + LONG);
+        assert_true(task.parts[i].weight <= total / dt_task_parts_most(LINES) + 1 + BASE + LONG);
     dt_strbuf_release(&text);
     dt_arena_release(&arena);
 }

@@ -225,6 +225,9 @@ dt_status dt_stage_checkpoint(const dt_node_layout *layout, dt_talk *talk,
     DT_TRY(dt_json_get_array(&files, index, "files", index_path, err));
     json_array_foreach(files, i, item) {
         DT_TRY(dt_json_get_string(&name, item, "name", index_path, err));
+        if (json_object_get(request->plan, "task") != NULL &&
+            strncmp(name, DT_CHECKPOINT_OPTIMIZER, strlen(DT_CHECKPOINT_OPTIMIZER)) == 0)
+            continue; /* ranks that do not train read no state of the optimizer */
         DT_TRY(dt_json_get_string(&digest, item, "xxh3_128", index_path, err));
         DT_TRY(stage_part(from, name, digest, talk, into, request, arena, err));
     }

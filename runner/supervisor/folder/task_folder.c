@@ -111,21 +111,6 @@ static dt_status put(int fd, int64_t offset, const char *bytes, size_t length, c
     return DT_OK;
 }
 
-static dt_status name_whole(const char *partial, const char *whole, const char *folder,
-                            dt_error *err)
-{
-    dt_strbuf parts;
-    dt_status st;
-
-    if (rename(partial, whole) != 0)
-        return DT_FAIL(err, DT_ERR_IO, "cannot rename '%s': %s", partial, strerror(errno));
-    dt_strbuf_init(&parts);
-    dt_strbuf_add_fmt(&parts, "%s/" PARTS, folder);
-    st = dt_file_sync_dir(parts.data, err);
-    dt_strbuf_release(&parts);
-    return st;
-}
-
 dt_status dt_task_folder_write(const char *folder, int64_t part, int64_t offset, bool last,
                                const char *bytes, size_t length, dt_error *err)
 {
@@ -140,9 +125,12 @@ dt_status dt_task_folder_write(const char *folder, int64_t part, int64_t offset,
     if (dt_file_exists(whole.data))
         goto out;
     dt_strbuf_add_fmt(&parts, "%s/" PARTS, folder);
-    DT_TRY(dt_file_make_dirs(parts.data, 0700, err));
     dt_strbuf_add_fmt(&partial, "%s" PARTIAL, whole.data);
     fd = open(partial.data, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0 && errno == ENOENT) {
+        DT_TRY(dt_file_make_dirs(parts.data, 0700, err));
+        fd = open(partial.data, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    }
     if (fd < 0)
         DT_THROW(err, DT_ERR_IO, "cannot open '%s': %s", partial.data, strerror(errno));
     st = put(fd, offset, bytes, length, partial.data, err);
@@ -154,8 +142,9 @@ dt_status dt_task_folder_write(const char *folder, int64_t part, int64_t offset,
         goto out;
     }
     DT_TRY(st);
-    if (last)
-        DT_TRY(name_whole(partial.data, whole.data, folder, err));
+    /* The folder is not synced: after a power failure a part without its name is missing, and is made again. */
+    if (last && rename(partial.data, whole.data) != 0)
+        DT_THROW(err, DT_ERR_IO, "cannot rename '%s': %s", partial.data, strerror(errno));
 out:
     if (fd >= 0)
         close(fd);

@@ -33,7 +33,7 @@ dt_status dt_task_refuse(const dt_run *run, const char *what, dt_arena *arena, d
 #define DT_TASK_TARGET "target.txt"
 #define DT_TASK_OUTPUT "output.txt"
 
-/* Writes a piece of a part at byte `offset`; last: the part is then complete and synced. Does
+/* Writes a piece of a part at byte `offset`; last: the part is then complete, and its content synced. Does
  * nothing if the part is complete already. */
 dt_status dt_task_folder_write(const char *folder, int64_t part, int64_t offset, bool last,
                                const char *bytes, size_t length, dt_error *err);
