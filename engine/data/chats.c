@@ -9,6 +9,7 @@
 #include "recipes/architecture/architecture.h"
 
 #define HEAD_BYTES 64
+#define OPEN_ROWS  256 /* rows that conversations are still added to, with data.pack */
 
 static const char magic[8] = "DTCHATS\1";
 
@@ -325,22 +326,83 @@ static double sum_weights(int64_t *targets, const dt_chats *chats, int64_t conve
     return sum;
 }
 
-/* Add a conversation to the last row, or to a new one. `used`: tokens of the last row. */
-static void place_in_row(dt_chat_rows *rows, int64_t *used, int64_t conversation, int64_t length,
-                         double weight)
-{
-    bool fits = rows->limits.pack && rows->count > 0 && *used + length <= rows->limits.tokens;
+/* Rows that have room, while conversations are placed. */
+typedef struct dt_chat_packing {
+    dt_chat_rows *rows;
+    int64_t *row_of; /* (kept_count): the row of each kept conversation */
+    int64_t open[OPEN_ROWS], used[OPEN_ROWS];
+    int64_t open_count;
+} dt_chat_packing;
 
-    if (!fits) {
-        rows->starts[rows->count] = rows->kept_count;
-        rows->weights[rows->count++] = 0;
-        *used = 0;
-    }
+/* The open row with the least room of those in which the conversation fits; -1: none. */
+static int64_t find_open(const dt_chat_packing *p, int64_t length)
+{
+    int64_t best = -1;
+
+    for (int64_t i = 0; i < p->open_count; i++)
+        if (p->used[i] + length <= p->rows->limits.tokens &&
+            (best < 0 || p->used[i] > p->used[best]))
+            best = i;
+    return best;
+}
+
+/* Opens a new row, in the place of the fullest one if there are many. */
+static int64_t open_row(dt_chat_packing *p)
+{
+    int64_t at = p->open_count;
+
+    if (!p->rows->limits.pack)
+        at = 0;
+    else if (at == OPEN_ROWS)
+        at = find_open(p, 0);
+    if (at == p->open_count)
+        p->open_count++;
+    p->open[at] = p->rows->count++;
+    p->used[at] = 0;
+    p->rows->weights[p->open[at]] = 0;
+    return at;
+}
+
+static void place_in_row(dt_chat_packing *p, int64_t conversation, int64_t length, double weight)
+{
+    dt_chat_rows *rows = p->rows;
+    int64_t at = rows->limits.pack ? find_open(p, length) : -1;
+
+    if (at < 0)
+        at = open_row(p);
+    p->row_of[rows->kept_count] = p->open[at];
     rows->kept[rows->kept_count++] = conversation;
-    rows->starts[rows->count] = rows->kept_count;
-    rows->weights[rows->count - 1] += rows->limits.mean == DT_MEAN_OF_CONVERSATIONS ? 1 : weight;
+    rows->weights[p->open[at]] += rows->limits.mean == DT_MEAN_OF_CONVERSATIONS ? 1 : weight;
     rows->tokens += length;
-    *used += length;
+    p->used[at] += length;
+}
+
+/* Sorts the conversations by their rows; within a row they keep their order. */
+static dt_status sort_by_row(dt_chat_packing *p, dt_error *err)
+{
+    dt_chat_rows *rows = p->rows;
+    int64_t *sorted = malloc(((size_t)rows->kept_count + 1) * sizeof(*sorted));
+    int64_t before = 0;
+
+    if (sorted == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory to place %lld conversations",
+                       (long long)rows->kept_count);
+    for (int64_t i = 0; i < rows->kept_count; i++)
+        rows->starts[p->row_of[i]]++;
+    for (int64_t r = 0; r <= rows->count; r++) {
+        int64_t count = r < rows->count ? rows->starts[r] : 0;
+
+        rows->starts[r] = before;
+        before += count;
+    }
+    for (int64_t i = 0; i < rows->kept_count; i++)
+        sorted[rows->starts[p->row_of[i]]++] = rows->kept[i];
+    for (int64_t r = rows->count; r > 0; r--) /* each start has become the next one's */
+        rows->starts[r] = rows->starts[r - 1];
+    rows->starts[0] = 0;
+    free(rows->kept);
+    rows->kept = sorted;
+    return DT_OK;
 }
 
 static dt_status check_rows(const dt_chat_rows *rows, int64_t count, int64_t many_long,
@@ -369,8 +431,9 @@ static dt_status check_rows(const dt_chat_rows *rows, int64_t count, int64_t man
 }
 
 /* Place the pair of conversations i and i + 1; *many_long counts conversations that are too long. */
-static void place_pair(dt_chat_rows *rows, int64_t i, int64_t *many_long)
+static void place_pair(dt_chat_packing *p, int64_t i, int64_t *many_long)
 {
+    dt_chat_rows *rows = p->rows;
     int64_t lengths[2] = {dt_chats_length(rows->chats, i), dt_chats_length(rows->chats, i + 1)};
     int64_t targets[2] = {0, 0};
     bool is_long = lengths[0] + lengths[1] > rows->limits.tokens;
@@ -386,11 +449,11 @@ static void place_pair(dt_chat_rows *rows, int64_t i, int64_t *many_long)
         rows->untrained += !is_long;
         return;
     }
-    rows->starts[rows->count] = rows->kept_count;
+    for (int k = 0; k < 2; k++) {
+        p->row_of[rows->kept_count] = rows->count;
+        rows->kept[rows->kept_count++] = i + k;
+    }
     rows->weights[rows->count++] = 1;
-    rows->kept[rows->kept_count++] = i;
-    rows->kept[rows->kept_count++] = i + 1;
-    rows->starts[rows->count] = rows->kept_count;
     rows->tokens += lengths[0] + lengths[1];
     rows->targets += targets[0] + targets[1];
 }
@@ -399,18 +462,20 @@ dt_status dt_chat_rows_make(dt_chat_rows *out, const dt_chats *chats, int64_t fi
                             const dt_chat_limits *limits, const char *field, dt_error *err)
 {
     size_t room = (size_t)count + 1;
-    int64_t used = 0, many_long = 0;
+    dt_chat_packing p = {.rows = out};
+    int64_t many_long = 0;
+    dt_status st = DT_OK;
 
     *out =
         (dt_chat_rows){.chats = chats, .limits = *limits, .conversations = count, .first_long = -1};
     out->kept = malloc(room * sizeof(*out->kept));
     out->starts = calloc(room, sizeof(*out->starts));
     out->weights = malloc(room * sizeof(*out->weights));
-    if (out->kept == NULL || out->starts == NULL || out->weights == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory to place %lld conversations",
-                       (long long)count);
+    p.row_of = malloc(room * sizeof(*p.row_of));
+    if (out->kept == NULL || out->starts == NULL || out->weights == NULL || p.row_of == NULL)
+        DT_THROW(err, DT_ERR_NOMEM, "no memory to place %lld conversations", (long long)count);
     for (int64_t i = first; limits->pairs && i + 1 < first + count; i += 2)
-        place_pair(out, i, &many_long);
+        place_pair(&p, i, &many_long);
     for (int64_t i = first; !limits->pairs && i < first + count; i++) {
         int64_t whole = dt_chats_length(chats, i), length = kept_length(out, i), targets = 0;
         bool is_long = whole > limits->tokens;
@@ -430,9 +495,13 @@ dt_status dt_chat_rows_make(dt_chat_rows *out, const dt_chats *chats, int64_t fi
             continue;
         }
         out->targets += targets;
-        place_in_row(out, &used, i, length, weight);
+        place_in_row(&p, i, length, weight);
     }
-    return check_rows(out, count, many_long, field, err);
+    DT_TRY(sort_by_row(&p, err));
+    DT_TRY(check_rows(out, count, many_long, field, err));
+out:
+    free(p.row_of);
+    return st;
 }
 
 dt_chat_facts dt_chat_facts_of(const dt_chat_rows *rows)

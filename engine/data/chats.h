@@ -75,8 +75,9 @@ void dt_chats_draft_write(dt_strbuf *out, const dt_chats_draft *draft, bool wide
  * Left out   conversations without a trained token, also after they were cut; with too_long drop, those of more
  *            than T tokens. Both are counted. A conversation's first token is never a target
  * Cut        with too_long cut, a conversation ends after T tokens: its last turn has no end token
- * Packed     as documents are (stream.h): in the order of the files, a conversation that does not fit into the
- *            rest of a sequence starts the next one. Otherwise one conversation is a sequence
+ * Packed     in the order of the files, a conversation is added to the row with the least room in which it fits, of
+ *            the last 256 that have some, or starts a new one: a few percent are padding. Otherwise one conversation
+ *            is a sequence
  * Mean       of tokens: a target counts with its weight. Of conversations: with its weight divided by the sum of the
  *            conversation's weights, so that each conversation counts 1
  * Pairs      (dpo) both conversations of a pair are one row, or none is; a target of the rejected one has its weight

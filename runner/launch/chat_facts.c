@@ -52,6 +52,8 @@ static void add_rows(dt_strbuf *out, const dt_chat_facts *rows)
     add_count(out, rows->cut, "is cut at batch.tokens", "are cut at batch.tokens");
     add_count(out, rows->too_long, "is longer than batch.tokens and left out",
               "are longer than batch.tokens and left out");
+    if (rows->untrained + rows->cut + rows->too_long > 0)
+        dt_strbuf_add_fmt(out, ", so that %lld tokens are trained", (long long)rows->targets);
 }
 
 const char *dt_preflight_chats_text(const dt_preflight *flight, dt_arena *arena)

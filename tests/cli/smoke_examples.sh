@@ -13,10 +13,14 @@ awk 'BEGIN { srand(1); for (i = 0; i < 3000; i++) { c = i % 3
     printf "%g,%g,%g,%g,%d\n", c + rand(), rand(), rand() - c, rand(), c } }' >"$work/points.csv"
 mkdir "$work/pairs"
 python3 examples/translation_corpus.py "$work/pairs"
+python3 examples/chat_corpus.py "$work"
+expect 0 data train-tokenizer "$work/chat/words.txt" --vocab 500 --special '<|end|>' --special '<|turn|>' \
+    -o "$work/chat/tokenizer.json"
 
 data_of() { # recipe
     case $1 in
     *translation*) echo "$work/pairs/train" ;;
+    */chat.yaml) echo "$work/chats.jsonl" ;;
     *mlp*) echo "$work/points.csv" ;;
     *gpt2-124m*) echo "$work/gpt2.bin" ;;
     *fine-tune* | *fairseq*) echo "$work/small.bin" ;;
@@ -33,6 +37,7 @@ for recipe in examples/*.yaml; do
     case $recipe in
     *fine-tune*) also=(--set model.from="$weights" --set batch.tokens=16) ;;
     *translation*) also=(--set data.validation="$work/pairs/valid" --set data.tokenizer="$work/pairs") ;;
+    */chat.yaml) also=(--set data.tokenizer="$work/chat") ;;
     *fairseq*) cp "$work/small.bin" "$work/valid.bin" && also=(--set data.validation="$work/valid.bin") ;;
     esac
     expect 0 validate --no-data "$recipe" "${also[@]}"

@@ -179,6 +179,47 @@ static void test_rows_of_each_kind(void **state)
            0.25F, "abC... -C----\naBCdxY BC--Y-\n", (dt_chat_facts){.targets = 4});
 }
 
+/* Every conversation is in one row, whole, and few places are padding. */
+static void test_packed_rows_have_each_conversation_once(void **state)
+{
+    dt_chat_limits limits = {.tokens = 100, .pack = true};
+    dt_chats_draft draft = {0};
+    int seen[3000] = {0};
+    dt_chat_rows rows;
+    dt_strbuf file;
+    dt_chats chats;
+
+    (void)state;
+    for (int i = 0; i < 3000; i++) {
+        int32_t ids[100] = {0};
+        float weights[100] = {0, 1};
+
+        dt_chats_draft_add(&draft, ids, weights, 2 + (i * 7919) % 60);
+    }
+    dt_strbuf_init(&file);
+    dt_chats_draft_write(&file, &draft, false);
+    assert_int_equal(dt_chats_take(&chats, "f", file.data, file.length, NULL), DT_OK);
+    assert_int_equal(dt_chat_rows_make(&rows, &chats, 0, 3000, &limits, "data.train", NULL), DT_OK);
+    for (int64_t r = 0; r < rows.count; r++) {
+        int64_t used = 0;
+
+        assert_true(rows.starts[r] < rows.starts[r + 1]);
+        for (int64_t i = rows.starts[r]; i < rows.starts[r + 1]; i++) {
+            used += dt_chats_length(&chats, rows.kept[i]);
+            seen[rows.kept[i]]++;
+        }
+        assert_true(used <= 100);
+        assert_true(rows.weights[r] == (double)(rows.starts[r + 1] - rows.starts[r]));
+    }
+    for (int i = 0; i < 3000; i++)
+        assert_int_equal(seen[i], 1);
+    assert_true(rows.tokens == chats.tokens && rows.count * 100 < chats.tokens * 1.03);
+    dt_chat_rows_release(&rows);
+    dt_chats_close(&chats);
+    dt_chats_draft_release(&draft);
+    dt_strbuf_release(&file);
+}
+
 static void refuse_rows(const char *const *texts, dt_chat_limits limits, const char *word)
 {
     dt_error err = DT_ERROR_INIT;
@@ -320,6 +361,7 @@ int main(void)
         cmocka_unit_test(test_a_file_is_read_as_it_was_written),
         cmocka_unit_test(test_damaged_files_are_refused),
         cmocka_unit_test(test_rows_of_each_kind),
+        cmocka_unit_test(test_packed_rows_have_each_conversation_once),
         cmocka_unit_test(test_what_cannot_be_placed_is_refused),
         cmocka_unit_test(test_a_pair_of_answers_is_a_row),
         cmocka_unit_test_setup_teardown(test_the_divisor_is_the_sum_of_the_weights,
