@@ -161,6 +161,31 @@ echo 'What does it eat?' >>typed
 for i in 1 2 3 4 5 6 7 8 9; do echo "Where does the fox live?"; done >typed
 "$dtrun" chat "$run" --tokens 12 --temperature 0 <typed >out 2>err || fail "exit code $?"
 says "no longer fit into the context"
+subject="dtrun chat on a terminal"
+python3 - "$dtrun" "$run" <<'PY' || fail "Ctrl-C or Ctrl-D"
+import os, pty, sys, time
+pid, fd = pty.fork()
+if pid == 0:
+    os.environ["TERM"] = "xterm"
+    os.execv(sys.argv[1], ["dtrun", "chat", sys.argv[2], "--tokens", "12", "--temperature", "0"])
+seen = b""
+def until(text):
+    global seen
+    end = time.time() + 60
+    while text not in seen and time.time() < end:
+        seen += os.read(fd, 65536)
+    assert text in seen, seen
+    seen = seen.split(text, 1)[1]
+until(b"> ")
+os.write(fd, b"half a line\x03")
+until(b"(Ctrl-D ends the conversation)")
+until(b"> ")
+os.write(fd, b"Where does the fox live?\n")
+until(b"live?\r\n")
+until(b"> ")
+os.write(fd, b"\x04")
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+PY
 expect 2 generate "$run" --chat ask.jsonl --prompt x
 says "--chat and --prompt cannot be combined"
 echo '{"messages": 3}' >bad.jsonl
