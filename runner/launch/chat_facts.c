@@ -68,7 +68,10 @@ const char *dt_preflight_chats_text(const dt_preflight *flight, dt_arena *arena)
                       dt_format_whole(count, sizeof(count), chats->facts.documents),
                       chats->facts.documents == 1 ? "" : "s");
     add_forms(&out, &chats->facts.chats);
-    dt_strbuf_add_fmt(&out, "), %s tokens, %s of which are trained (%.1f %%)",
+    dt_strbuf_add_str(&out, ")");
+    if (flight->recipe.dpo.beta > 0)
+        dt_strbuf_add_fmt(&out, " in %lld pairs", (long long)chats->facts.documents / 2);
+    dt_strbuf_add_fmt(&out, ", %s tokens, %s of which are trained (%.1f %%)",
                       dt_format_whole(tokens, sizeof(tokens), chats->facts.tokens),
                       dt_format_whole(trained, sizeof(trained), chats->facts.chats.trained),
                       100 * dt_chat_trained_share(chats));

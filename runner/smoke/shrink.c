@@ -11,6 +11,7 @@ enum {
     LAYERS = 2,
     HEADS = 2,
     WIDTH = 64,
+    RANK = 8,
     SEQUENCES = 4,
     TOKENS = 64,
     CHAT_TOKENS = 256,
@@ -141,6 +142,17 @@ void dt_shrink_spread(dt_recipe *io)
     io->ranks = io->tensor.size;
 }
 
+static void shrink_lora(dt_recipe *out)
+{
+    int64_t rank = at_most(out->lora.rank, RANK);
+
+    if (rank == 0)
+        return;
+    out->lora.from = ""; /* as model.from */
+    out->lora.alpha *= (double)rank / (double)out->lora.rank;
+    out->lora.rank = rank;
+}
+
 /* Conversations have long beginnings in which nothing is trained. */
 static void shrink_chats(dt_recipe *out)
 {
@@ -154,6 +166,7 @@ static void shrink_model(dt_recipe *out)
 {
     out->model.preset = "";
     out->model.from = ""; /* its dimensions no longer match */
+    shrink_lora(out);
     out->model.layers = at_most(out->model.layers, LAYERS);
     if (out->model.embed > WIDTH) {
         bool shared = out->model.kv_heads > 0 && out->model.kv_heads < out->model.heads;

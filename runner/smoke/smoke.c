@@ -283,6 +283,7 @@ dt_status dt_smoke_recipe(dt_smoke_report *out, const dt_recipe *recipe,
     DT_TRY(prepare(&smoke, recipe, source, err));
     DT_TRY(dt_smoke_place_open(&smoke.place, wish->limit_seconds, arena, err));
     smoke.place.remove_runs = smoke.command && wish->how.here;
+    DT_TRY(dt_smoke_base(&smoke, err));
     run_all(out, &smoke);
     out->seconds = dt_clock_monotonic_seconds() - start;
 out:

@@ -94,6 +94,11 @@ typedef struct dt_smoke {
     dt_arena *arena;
 } dt_smoke;
 
+/* --- base.c */
+/* With `lora` and a shrunk model: trains the shrunk model for a step, and makes its exported folder the recipe's
+ * model.from. */
+dt_status dt_smoke_base(dt_smoke *smoke, dt_error *err);
+
 /* A check: sets out->figure to what it measured, or fails the verdict with dt_smoke_fail. An error
  * also fails the check. */
 typedef dt_status dt_smoke_look(dt_smoke_result *out, dt_smoke *smoke, dt_error *err);

@@ -73,7 +73,9 @@ expect 0 export "$one" --to peft "$work/peft"
 
 # --- what a user sees of the pairs
 expect 0 validate "$work/dpo.yaml"
-says "80 conversations"
+says "80 conversations (messages) in 40 pairs, "
+expect 0 smoke "$work/dpo.yaml" --json
+json "len(o['recipes'][0]['checks']) == 9"
 expect 0 data show "$work/dpo.yaml" 2
 says "conversation 2"
 

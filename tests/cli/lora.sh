@@ -212,3 +212,7 @@ cp -r "$work/peft" "$work/other"
 sed -i 's/"r": 3/"r": 2/' "$work/other/adapter_config.json"
 expect 2 launch "$work/more.yaml" --set lora.from="$work/other"
 says "is 3 x 12 in the file and 2 x 12 in this model"
+
+# --- the smoke test trains its own small base
+expect 0 smoke "$work/tune.yaml" --json
+json "len(o['recipes'][0]['checks']) == 8"

@@ -53,6 +53,27 @@ static void test_a_large_recipe_becomes_small_and_keeps_its_ways(void **state)
     dt_arena_release(&arena);
 }
 
+static void test_an_adapter_shrinks_with_its_model(void **state)
+{
+    const dt_shrink how = {.steps = 12};
+    dt_recipe recipe, out;
+    dt_arena arena;
+
+    (void)state;
+    dt_arena_init(&arena, 0);
+    read_recipe(&recipe,
+                "model: {from: tests/golden/huggingface/llama}\ndata: {train: a.txt, tokenizer: "
+                "char}\nlora: {rank: 4, alpha: 32}\nschedule: {steps: 5}\n",
+                &arena);
+    recipe.lora.rank = 32;
+    recipe.lora.from = "a";
+    dt_shrink_recipe(&out, &recipe, &how);
+    assert_int_equal(out.lora.rank, 8);
+    assert_true(out.lora.alpha == 8);
+    assert_string_equal(out.lora.from, "");
+    dt_arena_release(&arena);
+}
+
 static void test_full_keeps_model_and_batch(void **state)
 {
     const dt_shrink how = {.steps = 8, .full = true, .ranks = 3};
@@ -170,6 +191,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_large_recipe_becomes_small_and_keeps_its_ways),
+        cmocka_unit_test(test_an_adapter_shrinks_with_its_model),
         cmocka_unit_test(test_full_keeps_model_and_batch),
         cmocka_unit_test(test_its_own_nodes_stay),
         cmocka_unit_test(test_ranks_of_one_machine_become_nodes),
