@@ -1,4 +1,5 @@
 /* align: finds where the bytes of each token end in the text. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/chat/chat_int.h"
@@ -103,38 +104,54 @@ static void align_between(uint32_t *ends, const dt_bpe *tokenizer, const int32_t
     dt_strbuf_release(&decoded);
 }
 
-void dt_chat_align(uint32_t *ends, const dt_bpe *tokenizer, const uint8_t *tokens,
+/* Sets the ends of the tokens of text[from] .. text[to - 1], which has no added token. */
+static void align_part(uint32_t *ends, const dt_bpe *tokenizer, const int32_t *ids, size_t count,
+                       const char *text, size_t from, size_t to, dt_strbuf *token, dt_arena *arena)
+{
+    for (size_t i = 0; i < count; i++) {
+        dt_strbuf_reset(token);
+        dt_bpe_decode(token, tokenizer, ids[i]);
+        if (!skip_token(&from, text, to, token->data, token->length)) {
+            /* a normalizer changed the text */
+            align_between(ends + i, tokenizer, ids + i, count - i, text + from, to - from, from,
+                          arena);
+            return;
+        }
+        ends[i] = (uint32_t)from;
+    }
+}
+
+static int by_place(const void *a, const void *b)
+{
+    size_t x = ((const dt_chat_anchor *)a)->from, y = ((const dt_chat_anchor *)b)->from;
+
+    return (x > y) - (x < y);
+}
+
+void dt_chat_align(uint32_t *ends, const dt_bpe *tokenizer, dt_chat_anchors *anchors,
                    const int32_t *ids, size_t count, const char *text, size_t length,
                    dt_arena *arena)
 {
-    size_t at = 0, first, from, stop;
+    size_t first = 0, at = 0, next;
     dt_strbuf token;
 
     dt_strbuf_init(&token);
-    for (size_t i = 0; i < count; i++) {
-        const char *found = NULL;
+    if (anchors->count > 1)
+        qsort(anchors->items, (size_t)anchors->count, sizeof(*anchors->items), by_place);
+    for (int64_t i = 0; i < anchors->count; i++) {
+        const dt_chat_anchor *anchor = &anchors->items[i];
 
-        dt_strbuf_reset(&token);
-        dt_bpe_decode(&token, tokenizer, ids[i]);
-        if (skip_token(&at, text, length, token.data, token.length)) {
-            ends[i] = (uint32_t)at;
-            continue;
-        }
-        /* A normalizer changed the text: the next added token is certain again. */
-        from = at;
-        for (first = i; i < count && found == NULL; i++) {
-            if (tokens[ids[i]] == DT_CHAT_NOT_ADDED)
-                continue;
-            dt_strbuf_reset(&token);
-            dt_bpe_decode(&token, tokenizer, ids[i]);
-            found = memmem(text + from, length - from, token.data, token.length);
-        }
-        stop = found != NULL ? (size_t)(found - text) : length;
-        i -= found != NULL; /* the added token itself */
-        align_between(ends + first, tokenizer, ids + first, i - first, text + from, stop - from,
-                      from, arena);
-        at = stop;
-        i--;
+        for (next = first; next < count && ids[next] != anchor->id; next++)
+            ;
+        if (next == count || anchor->from < at)
+            break;
+        align_part(ends + first, tokenizer, ids + first, next - first, text, at, anchor->from,
+                   &token, arena);
+        ends[next] = (uint32_t)anchor->to;
+        first = next + 1;
+        at = anchor->to;
     }
+    align_part(ends + first, tokenizer, ids + first, count - first, text, at, length, &token,
+               arena);
     dt_strbuf_release(&token);
 }

@@ -40,6 +40,9 @@ static void find_tokens(dt_chat *chat)
                                         ? DT_CHAT_CONTROL
                                     : writes(chat, added[i].text) ? DT_CHAT_MARKER
                                                                   : DT_CHAT_ADDED;
+    if (dt_bpe_unknown(chat->tokenizer) >= 0 &&
+        chat->tokens[dt_bpe_unknown(chat->tokenizer)] == DT_CHAT_CONTROL)
+        chat->tokens[dt_bpe_unknown(chat->tokenizer)] = DT_CHAT_UNKNOWN;
     chat->end_of_text = -1;
     for (size_t i = 0; i < count; i++)
         if (end != NULL && strcmp(added[i].text, end) == 0)
@@ -124,6 +127,8 @@ typedef struct origins {
     const dt_jinja_output *rendered;
     const dt_chat_messages *messages;
     size_t piece;
+    dt_chat_anchors anchors; /* the tokens that were recognised */
+    dt_arena *arena;
 } origins;
 
 static bool writes_itself(const origins *o, uint32_t origin)
@@ -136,11 +141,8 @@ static bool writes_itself(const origins *o, uint32_t origin)
 
 /* Returns whether an added token may be recognised in bytes from .. to: a special one only in the template's text, a
  * marker also where an assistant writes. */
-static bool allow(void *context, int32_t id, size_t from, size_t to)
+static bool is_allowed(origins *o, uint8_t kind, size_t from, size_t to)
 {
-    origins *o = context;
-    uint8_t kind = o->chat->tokens[id];
-
     if (kind == DT_CHAT_ADDED)
         return true;
     if (o->piece > 0 && o->rendered->pieces[o->piece - 1].end > from)
@@ -152,11 +154,24 @@ static bool allow(void *context, int32_t id, size_t from, size_t to)
         uint32_t start = i > 0 ? o->rendered->pieces[i - 1].end : 0;
 
         if (o->rendered->pieces[i].end > start && origin != DT_JINJA_TEMPLATE &&
-            (kind == DT_CHAT_CONTROL || !writes_itself(o, origin)))
+            (kind != DT_CHAT_MARKER || !writes_itself(o, origin)))
             return false;
         if (o->rendered->pieces[i].end >= to)
             break;
     }
+    return true;
+}
+
+static bool allow(void *context, int32_t id, size_t from, size_t to)
+{
+    origins *o = context;
+    dt_chat_anchors *a = &o->anchors;
+
+    if (!is_allowed(o, o->chat->tokens[id], from, to))
+        return false;
+    a->items =
+        dt_arena_array_room(o->arena, a->items, a->count + 1, &a->capacity, sizeof(*a->items));
+    a->items[a->count++] = (dt_chat_anchor){id, from, to};
     return true;
 }
 
@@ -198,10 +213,35 @@ out:
     return st;
 }
 
+/* Fails if ordinary text became a control token, which happens if a Unigram model has it as a piece. */
+static dt_status check_control(const dt_chat *chat, const dt_ids *ids,
+                               const dt_chat_anchors *anchors, dt_error *err)
+{
+    int64_t recognised = 0, last = -1;
+    dt_strbuf token;
+
+    for (int64_t i = 0; i < anchors->count; i++)
+        recognised += chat->tokens[anchors->items[i].id] == DT_CHAT_CONTROL;
+    for (size_t i = 0; i < ids->count; i++)
+        if (chat->tokens[ids->items[i]] == DT_CHAT_CONTROL) {
+            recognised--;
+            last = recognised < 0 ? ids->items[i] : last;
+        }
+    if (last < 0)
+        return DT_OK;
+    dt_strbuf_init(&token);
+    dt_bpe_decode(&token, chat->tokenizer, (int32_t)last);
+    (void)DT_FAIL(err, DT_ERR_USAGE,
+                  "the tokenizer makes a control token, such as '%.40s', of ordinary text",
+                  token.data != NULL ? token.data : "");
+    dt_strbuf_release(&token);
+    return DT_ERR_USAGE;
+}
+
 static dt_status encode(dt_chat_row *out, dt_chat_encoder *encoder, const dt_jinja_output *rendered,
                         const dt_chat_messages *messages, dt_arena *arena, dt_error *err)
 {
-    origins o = {encoder->chat, rendered, messages, 0};
+    origins o = {.chat = encoder->chat, .rendered = rendered, .messages = messages, .arena = arena};
     dt_status st = DT_OK;
     uint32_t *ends;
     int32_t *ids;
@@ -209,13 +249,14 @@ static dt_status encode(dt_chat_row *out, dt_chat_encoder *encoder, const dt_jin
     encoder->ids.count = 0;
     DT_TRY(dt_bpe_encode_allowed(&encoder->ids, encoder->tokens, rendered->text, rendered->length,
                                  allow, &o, err));
+    DT_TRY(check_control(encoder->chat, &encoder->ids, &o.anchors, err));
     out->count = encoder->ids.count;
     ids = dt_arena_alloc_array(arena, out->count + 1, sizeof(*ids));
     ends = dt_arena_alloc_array(arena, out->count + 1, sizeof(*ends));
     if (out->count > 0)
         memcpy(ids, encoder->ids.items, out->count * sizeof(*ids));
-    dt_chat_align(ends, encoder->chat->tokenizer, encoder->chat->tokens, ids, out->count,
-                  rendered->text, rendered->length, arena);
+    dt_chat_align(ends, encoder->chat->tokenizer, &o.anchors, ids, out->count, rendered->text,
+                  rendered->length, arena);
     out->ids = ids;
     out->ends = ends;
 out:

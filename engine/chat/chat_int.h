@@ -17,7 +17,8 @@ typedef enum dt_chat_token {
     DT_CHAT_NOT_ADDED,
     DT_CHAT_ADDED, /* recognised everywhere */
     DT_CHAT_MARKER, /* not special, but the template writes it ("<tool_call>"): not in what users type */
-    DT_CHAT_CONTROL /* special: only where the template writes it */
+    DT_CHAT_UNKNOWN, /* special, but ordinary text can become it too */
+    DT_CHAT_CONTROL  /* special: only where the template writes it */
 } dt_chat_token;
 
 struct dt_chat {
@@ -82,9 +83,20 @@ bool dt_chat_has_tools(const json_t *line);
 
 /* --- align.c */
 
-/* Finds where the bytes of each token end in the text. Tokens whose bytes a normalizer changed get places between
- * those that are certain. */
-void dt_chat_align(uint32_t *ends, const dt_bpe *tokenizer, const uint8_t *tokens,
+/* An added token that was recognised, and its bytes in the text. */
+typedef struct dt_chat_anchor {
+    int32_t id;
+    size_t from, to;
+} dt_chat_anchor;
+
+typedef struct dt_chat_anchors {
+    dt_chat_anchor *items;
+    int64_t count, capacity;
+} dt_chat_anchors;
+
+/* Finds where the bytes of each token end in the text. Added tokens are certain; tokens whose bytes a normalizer changed
+ * get places between those that are certain. */
+void dt_chat_align(uint32_t *ends, const dt_bpe *tokenizer, dt_chat_anchors *anchors,
                    const int32_t *ids, size_t count, const char *text, size_t length,
                    dt_arena *arena);
 

@@ -305,34 +305,6 @@ static dt_status check_generation(const masker *m, const uint8_t *trained, const
     return DT_ERR_USAGE;
 }
 
-/* Fails if ordinary text became a control token, which a vocabulary can do without an added token. */
-static dt_status check_control(const masker *m, dt_error *err)
-{
-    const dt_chat_row *row = m->row;
-    size_t run = 0;
-    dt_strbuf token;
-
-    for (size_t i = 0; i < row->count; i++) {
-        size_t at = last_byte(row, i);
-
-        if (m->chat->tokens[row->ids[i]] != DT_CHAT_CONTROL)
-            continue;
-        while (run + 1 < m->run_count && m->runs[run].end <= at)
-            run++;
-        if (m->run_count == 0 || m->runs[run].field == DT_CHAT_TEMPLATE)
-            continue;
-        dt_strbuf_init(&token);
-        dt_bpe_decode(&token, m->chat->tokenizer, row->ids[i]);
-        (void)DT_FAIL(
-            err, DT_ERR_USAGE,
-            "messages[%d].%s: the tokenizer makes the control token '%.40s' of ordinary text",
-            m->runs[run].message, dt_chat_field_name(m->runs[run].field), token.data);
-        dt_strbuf_release(&token);
-        return DT_ERR_USAGE;
-    }
-    return DT_OK;
-}
-
 static dt_status check_printed(const masker *m, dt_error *err)
 {
     for (size_t i = 0; i < m->rendered->count; i++) {
@@ -400,7 +372,6 @@ dt_status dt_chat_mask(dt_chat_row *row, const dt_chat *chat, const dt_jinja *ji
         mark_generated(&m, generated);
     }
     DT_TRY(check_printed(&m, err));
-    DT_TRY(check_control(&m, err));
     if (generated != NULL && !options->unchecked)
         DT_TRY(check_generation(&m, trained, generated, err));
     DT_TRY(count_dropped(&m, options->unchecked, err));

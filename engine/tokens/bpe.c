@@ -137,6 +137,11 @@ int32_t dt_bpe_end_of_text(const dt_bpe *bpe)
     return bpe->end_of_text;
 }
 
+int32_t dt_bpe_unknown(const dt_bpe *bpe)
+{
+    return bpe->unknown;
+}
+
 bool dt_bpe_set_end_of_text(dt_bpe *bpe, int64_t id)
 {
     size_t length;

@@ -53,6 +53,8 @@ void dt_bpe_free(dt_bpe *bpe);
 int64_t dt_bpe_vocab(const dt_bpe *bpe);
 /* Returns the token between documents, "<|endoftext|>" for example; -1: none. */
 int32_t dt_bpe_end_of_text(const dt_bpe *bpe);
+/* Returns the token of unknown characters, "<unk>" for example; -1: none. */
+int32_t dt_bpe_unknown(const dt_bpe *bpe);
 
 /* The special tokens that the file's post-processor puts around a text: "<s>" before it, for example. They are not
  * part of what dt_bpe_encode returns. Borrowed from the tokenizer. */
