@@ -99,6 +99,24 @@ out:
     return st;
 }
 
+static const char *turns_text(const masks *m)
+{
+    dt_arena *arena = m->smoke->arena;
+    long long turns = (long long)m->turns, others = (long long)(m->turns - m->ends);
+
+    if (m->turn_end < 0)
+        return dt_arena_printf(
+            arena,
+            "the assistant's %lld turns; the template does not end them with a control token",
+            turns);
+    if (others == 0)
+        return dt_arena_printf(arena, "the assistant's %lld turns and their ends", turns);
+    return dt_arena_printf(arena,
+                           "the assistant's %lld turns and their ends; %lld with tool calls are "
+                           "trained up to another control token",
+                           turns, others);
+}
+
 static void judge(dt_smoke_result *out, const masks *m)
 {
     dt_smoke *smoke = m->smoke;
@@ -112,13 +130,9 @@ static void judge(dt_smoke_result *out, const masks *m)
         dt_smoke_fail(out, smoke, "%lld turns of the assistant are trained, and %lld of their ends",
                       (long long)m->turns, (long long)m->ends);
     else
-        dt_smoke_figure(out, smoke,
-                        "%lld of %lld tokens of %lld conversations, all of the assistant's %lld "
-                        "turns%s",
+        dt_smoke_figure(out, smoke, "%lld of %lld tokens of %lld conversations, all of %s",
                         (long long)m->trained, (long long)m->tokens, (long long)m->conversations,
-                        (long long)m->turns,
-                        m->turn_end >= 0 ? " and their ends"
-                                         : "; the template does not end them with a control token");
+                        turns_text(m));
 }
 
 dt_status dt_smoke_masks(dt_smoke_result *out, dt_smoke *smoke, dt_error *err)
