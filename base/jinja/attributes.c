@@ -147,18 +147,31 @@ static bool own_attribute(dt_jinja_value *out, dt_jinja_run *run, dt_jinja_value
     return false;
 }
 
+/* Takes steps for the search in a long dict, or for the place of a character in a long text. */
+static dt_status spend_search(dt_jinja_run *run, dt_jinja_value value)
+{
+    if (value.kind == DT_JINJA_DICT)
+        return dt_jinja_spend(run, dt_dict_of(value)->count / 16);
+    return value.kind == DT_JINJA_STRING && dt_text_of(value)->codes < dt_text_of(value)->length
+               ? dt_jinja_spend(run, dt_text_of(value)->length / 64)
+               : DT_OK;
+}
+
 dt_status dt_value_attribute(dt_jinja_value *out, dt_jinja_run *run, dt_jinja_value value,
                              const dt_jinja_text *name)
 {
     const dt_jinja_entry *entry;
+    dt_status st = DT_OK;
 
     if (value.kind == DT_JINJA_UNDEFINED)
         return dt_value_refuse_undefined(run, value);
+    DT_TRY(spend_search(run, value));
     if (own_attribute(out, run, value, name))
         return DT_OK;
     entry = value.kind == DT_JINJA_DICT ? dt_dict_find_text(dt_dict_of(value), name) : NULL;
     *out = entry != NULL ? entry->value : dt_value_undefined(run, value, name);
-    return DT_OK;
+out:
+    return st;
 }
 
 static dt_jinja_value item_at(dt_jinja_run *run, dt_jinja_value value, int64_t index)
@@ -186,9 +199,11 @@ dt_status dt_value_item(dt_jinja_value *out, dt_jinja_run *run, dt_jinja_value v
                         dt_jinja_value key)
 {
     const dt_jinja_entry *entry;
+    dt_status st = DT_OK;
 
     if (value.kind == DT_JINJA_UNDEFINED)
         return dt_value_refuse_undefined(run, value);
+    DT_TRY(spend_search(run, value));
     if (value.kind == DT_JINJA_DICT) {
         entry = dt_dict_find(dt_dict_of(value), key);
         if (entry != NULL) {
@@ -208,7 +223,8 @@ dt_status dt_value_item(dt_jinja_value *out, dt_jinja_run *run, dt_jinja_value v
     }
     *out = dt_value_undefined_hint(
         run, dt_arena_printf(run->arena, "'%s object' has no such element", dt_value_type(value)));
-    return DT_OK;
+out:
+    return st;
 }
 
 /* Gives one part of a path: whole numbers are indexes. */

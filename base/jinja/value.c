@@ -513,8 +513,10 @@ dt_status dt_value_slice(dt_jinja_value *out, dt_jinja_run *run, dt_jinja_value 
         from = clamp(from, has_from, length - 1, -1, length - 1, length);
         to = clamp(to, has_to, -1, -1, length - 1, length);
     }
-    if (value.kind == DT_JINJA_STRING)
+    if (value.kind == DT_JINJA_STRING) {
+        DT_TRY(dt_jinja_spend(run, dt_text_of(value)->length / 64));
         return slice_text(out, run, dt_text_of(value), from, to, step);
+    }
     DT_TRY(dt_jinja_spend(run, length));
     *out = dt_value_list(run, value.shape, 0);
     out->origin = value.origin;
