@@ -1,15 +1,15 @@
 /* chats: reads and writes files of conversations, and places conversations in rows. */
 #include "engine/data/chats.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "recipes/architecture/architecture.h"
 
-#define HEAD_BYTES 64
-#define OPEN_ROWS  256 /* rows that conversations are still added to, with data.pack */
+#define HEAD_BYTES  64
+#define WEIGHT_MOST 1e6F /* as of a message (engine/chat/messages.c) */
+#define OPEN_ROWS   256  /* rows that conversations are still added to, with data.pack */
 
 static const char magic[8] = "DTCHATS\1";
 
@@ -73,8 +73,8 @@ static dt_status check_piece(const dt_chat_piece *piece, dt_error *err)
     if (start_of(piece, 0) != 0 || start_of(piece, piece->count) != piece->tokens)
         return refuse(piece, "is damaged: its conversations do not cover its tokens", err);
     for (int64_t i = 0; i < piece->tokens; i++)
-        if (!(weight_at(piece, i) >= 0) || !isfinite(weight_at(piece, i)))
-            return refuse(piece, "is damaged: a weight is not a number of at least 0", err);
+        if (!(weight_at(piece, i) >= 0 && weight_at(piece, i) <= WEIGHT_MOST))
+            return refuse(piece, "is damaged: a weight is not a number from 0 to 1e6", err);
     return DT_OK;
 }
 
@@ -548,8 +548,8 @@ static void fill_conversation(const dt_chat_sample *sample, int64_t from, int64_
     for (int64_t t = 0; t < length; t++) {
         float next = t + 1 < length ? weights[t + 1] : 0;
 
-        targets[t] = next > 0 ? ids[t + 1] : -1;
         weights[t] = (float)(factor * (double)next);
+        targets[t] = weights[t] != 0 ? ids[t + 1] : -1;
         sample->starts[from + t] = (int32_t)from;
         sample->positions[from + t] = (int32_t)t;
     }

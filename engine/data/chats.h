@@ -8,7 +8,7 @@
  *
  * All little-endian.
  * Errors  DT_ERR_RECIPE naming the file: another format, cut off, of a later version, a weight that is not a
- *         number of at least 0
+ *         number from 0 to 1e6
  */
 #ifndef DT_ENGINE_DATA_CHATS_H
 #define DT_ENGINE_DATA_CHATS_H
