@@ -150,14 +150,15 @@ static dt_status check_weight(float *out, const json_t *message, bool assistant,
 
 static dt_status check_others(const json_t *message, size_t index, dt_error *err)
 {
-    const json_t *calls = field_of(message, "tool_calls"), *reason;
+    const json_t *calls = field_of(message, "tool_calls"), *reason, *call;
     const char *key;
     json_t *value;
+    size_t i;
 
     json_object_foreach((json_t *)message, key, value)
         if (!is_one_of(key, known, COUNT(known)))
             return unknown_field(index, key, err);
-    for (size_t i = 0; i < COUNT(thoughts); i++) {
+    for (i = 0; i < COUNT(thoughts); i++) {
         reason = field_of(message, thoughts[i]);
         if (reason != NULL && !json_is_string(reason))
             return DT_FAIL(err, DT_ERR_USAGE, "messages[%zu].%s: expected a string", index,
@@ -165,6 +166,10 @@ static dt_status check_others(const json_t *message, size_t index, dt_error *err
     }
     if (calls != NULL && !json_is_array(calls))
         return DT_FAIL(err, DT_ERR_USAGE, "messages[%zu].tool_calls: expected a list", index);
+    json_array_foreach((json_t *)calls, i, call)
+        if (!json_is_object(call))
+            return DT_FAIL(err, DT_ERR_USAGE, "messages[%zu].tool_calls[%zu]: expected an object",
+                           index, i);
     return DT_OK;
 }
 

@@ -317,6 +317,8 @@ static void errors_name_the_field(void **state)
          "messages[0]: 'weight' and 'train' cannot be combined"},
         {"{'messages': [{'role': 'assistant', 'content': 'a', 'tool_calls': {}}]}",
          "messages[0].tool_calls: expected a list"},
+        {"{'messages': [{'role': 'assistant', 'content': 'a', 'tool_calls': [{}, 3]}]}",
+         "messages[0].tool_calls[1]: expected an object"},
         {"{'messages': [{'role': 'user', 'content': 'a'}], 'tools': [3]}",
          "tools[0]: expected an object"},
     };
