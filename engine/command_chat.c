@@ -247,7 +247,7 @@ static dt_status open_talk(talk *t, dt_error *err)
     dt_model_text source;
     dt_status st = DT_OK;
 
-    DT_TRY(dt_loaded_open(&t->from, options->checkpoint, err));
+    DT_TRY(dt_loaded_open(&t->from, options->checkpoint, NULL, err));
     DT_TRY(dt_prompter_open(&t->prompter, &t->from, &t->given.template, err));
     DT_TRY(dt_loaded_open_model(&t->from, options->device, options->threads, options->precision,
                                 &room, err));

@@ -94,7 +94,7 @@ static dt_status sample_logits(float **out, int64_t *count, const char *checkpoi
     dt_batch batch = {0};
     dt_status st = DT_OK;
 
-    DT_TRY(dt_loaded_open(&l, checkpoint, err));
+    DT_TRY(dt_loaded_open(&l, checkpoint, NULL, err));
     if (folder != NULL)
         DT_TRY(dt_loaded_replace_weights(&l, folder, err));
     DT_TRY(dt_loaded_open_model(&l, "cpu", 0, DT_F32, &room, err));

@@ -33,7 +33,7 @@ dt_status dt_generate(dt_strbuf *out, dt_generated *result, const dt_generate_op
     size_t given = 0;
 
     *result = (dt_generated){0};
-    DT_TRY(dt_loaded_open(&from, options->checkpoint, err));
+    DT_TRY(dt_loaded_open(&from, options->checkpoint, NULL, err));
     DT_TRY(dt_loaded_open_model(&from, options->device, options->threads, options->precision, &room,
                                 err));
     DT_TRY(dt_model_text_of(&source, from.model, err));
@@ -174,7 +174,7 @@ static dt_status open_lines(lines *l, dt_error *err)
     dt_loaded_room room;
     dt_status st = DT_OK;
 
-    DT_TRY(dt_loaded_open(&l->from, options->checkpoint, err));
+    DT_TRY(dt_loaded_open(&l->from, options->checkpoint, options->base, err));
     if (options->open != NULL)
         DT_TRY(options->open(options->context, &l->from, err));
     DT_TRY(read_lines(l, err));

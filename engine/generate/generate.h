@@ -52,8 +52,9 @@ dt_status dt_generate(dt_strbuf *out, dt_generated *result, const dt_generate_op
 #define DT_CONTINUE_EXACT 16 /* rows that products process one by one (engine/ops/cpu/ops_int.h) */
 
 typedef struct dt_continue_options {
-    const char *checkpoint; /* checkpoint directory */
-    const char *text;       /* text of all lines; the last line break is optional */
+    const char *checkpoint;       /* checkpoint directory */
+    const dt_weights_files *base; /* of an adapter (dt_loaded_open) */
+    const char *text;             /* text of all lines; the last line break is optional */
     size_t length;
     /* [lines]: numbers in a longer text, from 0, for seeds and messages; NULL: 0, 1, 2 ... */
     const int64_t *numbers;
@@ -130,7 +131,8 @@ typedef struct dt_score_lines {
 } dt_score_lines;
 
 typedef struct dt_score_options {
-    const char *checkpoint; /* checkpoint directory */
+    const char *checkpoint;       /* checkpoint directory */
+    const dt_weights_files *base; /* of an adapter (dt_loaded_open) */
     dt_score_lines input;
     dt_score_lines target; /* translations, for a run on sentence pairs: as many lines */
     /* [lines]: numbers in a longer text, from 0, for messages; NULL: 0, 1, 2 ... */

@@ -26,21 +26,26 @@ static dt_status find_ends(dt_loaded *l, dt_error *err)
 }
 
 /* Open the weights that an adapter was trained on; no effect if the checkpoint is not one. */
-static dt_status open_base(dt_loaded *l, const char *path, dt_error *err)
+static dt_status open_base(dt_loaded *l, const char *path, const dt_weights_files *base,
+                           dt_error *err)
 {
     const dt_checkpoint_info *info = dt_checkpoint_get_info(l->checkpoint);
     dt_status st = DT_OK;
 
     if (l->recipe.lora.rank == 0)
         return DT_OK;
-    DT_TRY(dt_weights_find(&l->base_files, l->recipe.model.from, &l->arena, err));
+    if (base != NULL && base->kind != DT_WEIGHTS_NONE)
+        l->base_files = *base;
+    else
+        DT_TRY(dt_weights_find(&l->base_files, l->recipe.model.from, &l->arena, err));
     DT_TRY(dt_weights_base_check(&l->base_files, info->base, path, err));
     DT_TRY(dt_weights_open(&l->base, &l->base_files, err));
 out:
     return st;
 }
 
-dt_status dt_loaded_open(dt_loaded *l, const char *path, dt_error *err)
+dt_status dt_loaded_open(dt_loaded *l, const char *path, const dt_weights_files *base,
+                         dt_error *err)
 {
     const dt_checkpoint_info *info;
     const char *kind;
@@ -56,7 +61,7 @@ dt_status dt_loaded_open(dt_loaded *l, const char *path, dt_error *err)
     DT_TRY(dt_tokenizer_load(l->tokenizer, path, err));
     (void)dt_tokenizer_set_end_of_text(l->tokenizer, &l->recipe);
     DT_TRY(find_ends(l, err));
-    DT_TRY(open_base(l, path, err));
+    DT_TRY(open_base(l, path, base, err));
 out:
     return st;
 }
@@ -239,12 +244,15 @@ void dt_loaded_close(dt_loaded *l)
 
 dt_status dt_loaded_is_of_pairs(bool *out, const char *path, dt_error *err)
 {
-    dt_loaded from = {0};
+    dt_checkpoint *checkpoint = NULL;
     dt_status st = DT_OK;
+    const char *kind;
 
-    DT_TRY(dt_loaded_open(&from, path, err));
-    *out = dt_tokenizer_sides(from.tokenizer) != NULL;
+    DT_TRY(dt_checkpoint_open_values(&checkpoint, path, err));
+    DT_TRY(dt_json_get_string(&kind, dt_checkpoint_get_info(checkpoint)->tokenizer, "kind", path,
+                              err));
+    *out = strcmp(kind, "pairs") == 0;
 out:
-    dt_loaded_close(&from);
+    dt_checkpoint_close(checkpoint);
     return st;
 }

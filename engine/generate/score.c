@@ -65,7 +65,7 @@ static dt_status open_scorer(scorer *s, const dt_score_options *options, dt_erro
     size_t bytes;
     dt_status st = DT_OK;
 
-    DT_TRY(dt_loaded_open(&s->from, options->checkpoint, err));
+    DT_TRY(dt_loaded_open(&s->from, options->checkpoint, options->base, err));
     s->sides = dt_tokenizer_sides(s->from.tokenizer);
     DT_TRY(check_pairs(s, options, err));
     DT_TRY(dt_loaded_open_model(&s->from, options->device, options->threads, DT_F32,

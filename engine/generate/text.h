@@ -50,8 +50,10 @@ typedef struct dt_loaded_room {
     int64_t versions;  /* hypotheses per translation; 0: one */
 } dt_loaded_room;
 
-/* Open recipe and tokenizer. A zeroed dt_loaded can be closed. */
-dt_status dt_loaded_open(dt_loaded *out, const char *path, dt_error *err);
+/* Open recipe and tokenizer. A zeroed dt_loaded can be closed. base: the files of the base of an adapter, borrowed until
+ * close; NULL or of kind none: they are where the recipe says. */
+dt_status dt_loaded_open(dt_loaded *out, const char *path, const dt_weights_files *base,
+                         dt_error *err);
 /* Then take the weights of a folder, a whole model, instead of the checkpoint's. */
 dt_status dt_loaded_replace_weights(dt_loaded *l, const char *folder, dt_error *err);
 /* Then open the model for incremental decoding. dtype: type of weights and activations. */

@@ -124,7 +124,7 @@ static dt_status open_translation(translation *t, dt_error *err)
     dt_loaded_room room = {.batch = 1};
     dt_status st = DT_OK;
 
-    DT_TRY(dt_loaded_open(&t->from, options->checkpoint, err));
+    DT_TRY(dt_loaded_open(&t->from, options->checkpoint, NULL, err));
     t->sides = dt_tokenizer_sides(t->from.tokenizer);
     if (t->sides == NULL)
         DT_THROW(err, DT_ERR_UNSUPPORTED,

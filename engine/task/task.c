@@ -307,6 +307,7 @@ static dt_status take_scored(void *context, double log_likelihood, int64_t token
 static dt_status continue_lines(task *t, dt_error *err)
 {
     dt_continue_options options = {.checkpoint = t->plan->resume_from,
+                                   .base = &t->plan->weights,
                                    .text = t->share.text.data,
                                    .length = t->share.text.length,
                                    .numbers = t->share.numbers,
@@ -347,6 +348,7 @@ static dt_status score(task *t, dt_error *err)
     bool pairs = t->plan->task.target[0] != '\0';
     dt_score_options options = {
         .checkpoint = t->plan->resume_from,
+        .base = &t->plan->weights,
         .input = {t->share.text.data, t->share.text.length},
         .target = {pairs ? t->target.text.data : NULL, t->target.text.length},
         .numbers = t->share.numbers,

@@ -7,6 +7,7 @@
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/data/data.h"
 #include "engine/tokens/text_lines.h"
+#include "engine/weights/weights.h"
 #include "recipes/fields/fields.h"
 #include "recipes/fields/values.h"
 #include "runner/cli/command.h"
@@ -356,6 +357,23 @@ static void texts_release(texts *out)
     dt_strbuf_release(&out->target);
 }
 
+/* Lists the files of the base of an adapter, which nodes get with the checkpoint; of kind none for others. */
+static dt_status find_base(dt_weights_files *out, const dt_checkpoint *checkpoint, const char *run,
+                           dt_arena *arena, dt_error *err)
+{
+    const dt_checkpoint_info *info = dt_checkpoint_get_info(checkpoint);
+    dt_status st = DT_OK;
+    dt_recipe trained;
+
+    DT_TRY(dt_recipe_from_json(&trained, info->recipe, arena, err));
+    if (trained.lora.rank == 0)
+        return DT_OK;
+    DT_TRY(dt_weights_find(out, trained.model.from, arena, err));
+    DT_TRY(dt_weights_base_check(out, info->base, run, err));
+out:
+    return st;
+}
+
 /* Plans a run whose recipe is complete but for the number of lines. */
 static dt_status plan(dt_preflight *flight, texts *out, dt_recipe *recipe,
                       dt_checkpoint *checkpoint, const dt_run *parent, const dt_call *call,
@@ -384,6 +402,7 @@ static dt_status plan(dt_preflight *flight, texts *out, dt_recipe *recipe,
     DT_TRY(place(flight, recipe, call->arena, err));
     task.arguments = list_arguments(recipe, call->arena);
     flight->plan.task = task;
+    DT_TRY(find_base(&flight->plan.weights, checkpoint, parent->id, call->arena, err));
 out:
     return st;
 }

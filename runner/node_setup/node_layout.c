@@ -212,6 +212,7 @@ json_t *dt_node_plan(const json_t *plan, const dt_node_layout *layout, bool all_
                             join(layout->checkpoints, slash != NULL ? slash + 1 : from));
     }
     move_weights(json_object_get(out, "weights"), layout->paths);
+    move_text(json_object_get(json_object_get(out, "recipe"), "lora"), "from", layout->paths);
     if (json_object_get(out, "task") != NULL) {
         move_text(json_object_get(out, "task"), "input", layout->paths);
         move_text(json_object_get(out, "task"), "target", layout->paths);

@@ -124,9 +124,10 @@ dt_status dt_upload_file(const char **there, const char *path, const char *diges
 typedef enum dt_same { DT_SAME, DT_OTHER, DT_MISSING } dt_same;
 dt_status dt_nodes_compare(dt_same *out, const char *path, dt_talk *talk,
                            const dt_prepare_request *request, dt_arena *arena, dt_error *err);
-/* transfer/stage.c: copies the plan's data and weights; adds files with another path on the node to `paths`. */
-dt_status dt_stage_data(json_t *paths, dt_talk *talk, const dt_prepare_request *request,
-                        dt_arena *arena, dt_error *err);
+/* transfer/stage.c: copies the plan's data and weights; adds files with another path on the node to `paths`.
+ * folder: of this attempt on the node. */
+dt_status dt_stage_data(json_t *paths, const char *folder, dt_talk *talk,
+                        const dt_prepare_request *request, dt_arena *arena, dt_error *err);
 
 /* workdir/send.c: returns the folder of the plan's command if nodes that do not share it get it; NULL: another task, or
  * the folder must be on the nodes. */

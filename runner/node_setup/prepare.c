@@ -276,7 +276,7 @@ static dt_status prepare_there(dt_node_layout *out, const dt_prepare_request *re
     else
         DT_TRY(take_addresses(out, request, facts, NULL, arena, err));
     out->paths = json_object();
-    DT_TRY(dt_stage_data(out->paths, &talk, request, arena, err));
+    DT_TRY(dt_stage_data(out->paths, out->folder, &talk, request, arena, err));
     DT_TRY(dt_stage_checkpoint(out, &talk, request, arena, err));
     DT_TRY(dt_stage_workdir(out, facts, request, arena, err));
     DT_TRY(dt_stage_saved(out, request, arena, err));

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "engine/checkpoint/name.h"
+#include "recipes/foreign/peft.h"
 #include "runner/node_setup/node_setup_int.h"
 #include "runner/node_setup/transfer/saved.h"
 #include "runner/node_setup/workdir/workdir.h"
@@ -143,16 +144,48 @@ out:
     return st;
 }
 
-/* Copies the initial weights, unless the run resumes from a checkpoint. */
-static dt_status place_weights(const staging *stage, dt_error *err)
+static bool has_adapter(const json_t *plan)
+{
+    const json_t *lora = json_object_get(json_object_get(plan, "recipe"), "lora");
+
+    return json_integer_value(json_object_get(lora, "rank")) > 0;
+}
+
+/* Copies the folder of an adapter that is trained further to FOLDER/adapter on the node. */
+static dt_status place_adapter(const staging *stage, const char *folder, dt_error *err)
+{
+    static const char *const names[] = {DT_PEFT_CONFIG, DT_PEFT_MODEL};
+    const json_t *lora = json_object_get(json_object_get(stage->request->plan, "recipe"), "lora");
+    const char *from = json_string_value(json_object_get(lora, "from")), *path, *there;
+    const char *into = dt_arena_printf(stage->arena, "%s/adapter", folder);
+    dt_status st = DT_OK;
+
+    if (from == NULL || from[0] == '\0')
+        return DT_OK;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        path = dt_arena_printf(stage->arena, "%s/%s", from, names[i]);
+        DT_TRY(dt_upload_file(&there, path, NULL, into, stage->talk, stage->request, stage->arena,
+                              err));
+    }
+    json_object_set_new(stage->paths, from, json_pack("[s]", into));
+out:
+    return st;
+}
+
+/* Copies the initial weights. A run that resumes from a checkpoint needs none but the base of an adapter, as does a
+ * task with the checkpoint of an adapter. */
+static dt_status place_weights(const staging *stage, const char *folder, dt_error *err)
 {
     const json_t *plan = stage->request->plan, *weights = json_object_get(plan, "weights"), *file;
-    const char *resumes = json_string_value(json_object_get(plan, "resume_from"));
+    const char *from = json_string_value(json_object_get(plan, "resume_from"));
+    bool resumes = from != NULL && from[0] != '\0', task = json_object_get(plan, "task") != NULL;
     dt_status st = DT_OK;
     size_t i;
 
-    if (weights == NULL || (resumes != NULL && resumes[0] != '\0'))
+    if (weights == NULL || (resumes && !task && !has_adapter(plan)))
         return DT_OK;
+    if (!resumes)
+        DT_TRY(place_adapter(stage, folder, err));
     DT_TRY(place_weight(json_object_get(weights, "description"), stage, err));
     json_array_foreach(json_object_get(weights, "files"), i, file)
         DT_TRY(place_weight(file, stage, err));
@@ -171,12 +204,13 @@ static dt_status place_task(staging *stage, dt_error *err)
     DT_TRY(place_weight(json_object_get(task, "input"), stage, err));
     if (target != NULL && target[0] != '\0')
         DT_TRY(place_weight(json_object_get(task, "target"), stage, err));
+    DT_TRY(place_weights(stage, NULL, err));
 out:
     return st;
 }
 
-dt_status dt_stage_data(json_t *paths, dt_talk *talk, const dt_prepare_request *request,
-                        dt_arena *arena, dt_error *err)
+dt_status dt_stage_data(json_t *paths, const char *folder, dt_talk *talk,
+                        const dt_prepare_request *request, dt_arena *arena, dt_error *err)
 {
     const json_t *data = json_object_get(json_object_get(request->plan, "recipe"), "data");
     const char *ship = json_string_value(json_object_get(data, "ship"));
@@ -192,7 +226,7 @@ dt_status dt_stage_data(json_t *paths, dt_talk *talk, const dt_prepare_request *
     DT_TRY(place_list(json_object_get(data, "train"), &stage, err));
     DT_TRY(place_list(json_object_get(data, "validation"), &stage, err));
     DT_TRY(place_text(json_object_get(data, "tokenizer"), &stage, err));
-    DT_TRY(place_weights(&stage, err));
+    DT_TRY(place_weights(&stage, folder, err));
 out:
     return st;
 }
