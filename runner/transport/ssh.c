@@ -131,6 +131,7 @@ static dt_status ssh_renew(const char ***argv, const char *node, dt_arena *arena
     dt_status st;
     size_t n;
 
+    dt_ssh_forget();
     DT_TRY(begin(argv, &n, node, arena, err));
     (*argv)[n++] = "-O";
     (*argv)[n++] = "stop"; /* the master accepts no new sessions, and exits after its last one */

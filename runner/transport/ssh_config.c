@@ -55,6 +55,14 @@ static bool recall(dt_strbuf *out, const char *host)
     return found;
 }
 
+void dt_ssh_forget(void)
+{
+    pthread_mutex_lock(&known_lock);
+    for (int i = 0; i < KNOWN_MAX; i++)
+        known_hosts[i].host[0] = '\0';
+    pthread_mutex_unlock(&known_lock);
+}
+
 static void remember(const char *host, const dt_strbuf *answer, double asked)
 {
     struct known *place;

@@ -66,6 +66,9 @@ void dt_ssh_ask_why(dt_strbuf *out, const char *node);
 /* Sets *out to the name, in the arena. Runs ssh -G for the node and for each jump host. A configuration that ssh
  * cannot resolve is left out of the name: the connection itself then fails with ssh's message. */
 dt_status dt_ssh_socket_name(const char **out, const char *node, dt_arena *arena, dt_error *err);
+/* What 'ssh -G' printed counts for five seconds, so that the steps of a preparation do not each ask it; this forgets
+ * it. A new connection after a failure does. */
+void dt_ssh_forget(void);
 
 /* ssh_errors: translates ssh's messages into errors with a remedy.
  *
