@@ -28,10 +28,14 @@ plan full schedule.steps=100000000 checkpoint.every=20 checkpoint.keep=1 log.eve
 "$bin/dtrun-engine" train --plan "$work/full.json" > "$work/full.0" 2> "$work/full.0.err" &
 pid=$!
 within 30 more checkpoint 0
-# Repeatedly: a checkpoint that is removed meanwhile leaves space for the next one.
+# Repeatedly: an older checkpoint, or the beginning of one, that is removed meanwhile leaves space for the next one. The
+# disk is full once two saves in a row have failed since it was filled.
 full() {
+    local good failed until=$((SECONDS + 5))
     dd if=/dev/zero bs=4k 2> /dev/null >> "$disk/filler" || true
-    more checkpoint_failed 2
+    good=$(events checkpoint) failed=$(events checkpoint_failed)
+    until more checkpoint_failed $((failed + 1)) || [ $SECONDS -ge $until ]; do sleep 0.02; done
+    more checkpoint_failed $((failed + 1)) && [ "$(events checkpoint)" = "$good" ]
 }
 within 30 full
 saved=$(whole) || fail "no checkpoint is left"
