@@ -31,7 +31,8 @@ def put(text):
     path = work + '/content'
     with open(path, 'wb') as file:
         file.write(text)
-    digest = ask('digest', path).stdout.split()[-1].decode()
+    said = ask('talk', given=b'digest\0' + path.encode() + b'\0\0').stdout
+    digest = next(line[3:] for line in said.splitlines() if line.startswith(b'is ')).decode()
     os.rename(path, cache + '/files/' + digest)
     return len(text), digest
 

@@ -22,7 +22,7 @@ ROOT = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..")
 # The faults of wrong/ that a schema can see. The others concern missing values, other fields or files, the environment,
 # or the syntax of YAML.
 SEEN = """
-braces_in_a_command byte_unit command_checkpoints dotted_key dropout_of_one env_as_in_a_shell_in_lists
+braces_in_a_command byte_unit chat_in_another_form command_checkpoints dotted_key dropout_of_one env_as_in_a_shell_in_lists
 env_no_name extends_a_map extends_what_is_no_yaml extends_wrong_layer fraction_for_whole gpus_by_number
 key_of_another_program keys_of_another_program layer_wrong list_for_number list_for_recipe long_line
 many_at_once map_for_text misplaced_key newer_version no_blank_alone no_blank_in_all no_blank_in_braces
