@@ -10,7 +10,7 @@
 
 typedef enum flow { GOES_ON, BREAKS, CONTINUES } flow;
 
-/* What a statement changes besides variables. */
+/* The state of a block of statements: its variables, its output, and whether a loop around it is left. */
 typedef struct frame {
     dt_jinja_run *run;
     dt_jinja_scope *scope;

@@ -516,15 +516,19 @@ static const sign *skip_sign(dt_jinja_parser *p, const sign *signs)
     return NULL;
 }
 
-static dt_status parse_power(dt_jinja_node **out, dt_jinja_parser *p)
+typedef dt_status parse_fn(dt_jinja_node **out, dt_jinja_parser *p);
+
+/* Parses operands with operators of one precedence between them, which join from left to right. */
+static dt_status parse_chain(dt_jinja_node **out, dt_jinja_parser *p, const sign *signs,
+                             parse_fn *operand)
 {
     dt_jinja_node *right;
     dt_status st = DT_OK;
     const sign *s;
 
-    DT_TRY(parse_unary(out, p, true));
-    while ((s = skip_sign(p, powers)) != NULL) {
-        DT_TRY(parse_unary(&right, p, true));
+    DT_TRY(operand(out, p));
+    while ((s = skip_sign(p, signs)) != NULL) {
+        DT_TRY(operand(&right, p));
         *out = binary(p, DT_NODE_BINARY, *out, right);
         (*out)->op = s->op;
     }
@@ -532,20 +536,19 @@ out:
     return st;
 }
 
+static dt_status parse_operand(dt_jinja_node **out, dt_jinja_parser *p)
+{
+    return parse_unary(out, p, true);
+}
+
+static dt_status parse_power(dt_jinja_node **out, dt_jinja_parser *p)
+{
+    return parse_chain(out, p, powers, parse_operand);
+}
+
 static dt_status parse_product(dt_jinja_node **out, dt_jinja_parser *p)
 {
-    dt_jinja_node *right;
-    dt_status st = DT_OK;
-    const sign *s;
-
-    DT_TRY(parse_power(out, p));
-    while ((s = skip_sign(p, products)) != NULL) {
-        DT_TRY(parse_power(&right, p));
-        *out = binary(p, DT_NODE_BINARY, *out, right);
-        (*out)->op = s->op;
-    }
-out:
-    return st;
+    return parse_chain(out, p, products, parse_power);
 }
 
 static dt_status parse_concat(dt_jinja_node **out, dt_jinja_parser *p)
@@ -569,18 +572,7 @@ out:
 
 static dt_status parse_sum(dt_jinja_node **out, dt_jinja_parser *p)
 {
-    dt_jinja_node *right;
-    dt_status st = DT_OK;
-    const sign *s;
-
-    DT_TRY(parse_concat(out, p));
-    while ((s = skip_sign(p, sums)) != NULL) {
-        DT_TRY(parse_concat(&right, p));
-        *out = binary(p, DT_NODE_BINARY, *out, right);
-        (*out)->op = s->op;
-    }
-out:
-    return st;
+    return parse_chain(out, p, sums, parse_concat);
 }
 
 /* Skips an operator that compares. Returns false if there is none. */

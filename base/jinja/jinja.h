@@ -65,7 +65,7 @@ typedef struct dt_jinja_value {
 /* Begins a rendering. The local time of strftime_now is `now`, in seconds since 1970. */
 dt_jinja_run *dt_jinja_begin(const dt_jinja *jinja, int64_t now, dt_arena *arena);
 
-/* Converts a JSON value, of which all parts get the origin. Strings are borrowed until the run is no longer used. */
+/* Converts a JSON value; each of its strings gets the origin, and is borrowed until the last call with the run. */
 dt_jinja_value dt_jinja_from_json(dt_jinja_run *run, const json_t *json, uint32_t origin);
 dt_jinja_value dt_jinja_from_text(dt_jinja_run *run, const char *text, size_t length,
                                   uint32_t origin);

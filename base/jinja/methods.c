@@ -447,7 +447,7 @@ out:
 
 /* --- the table */
 
-/* What a method does, if it has no function of its own. */
+/* The kind of a method: CALLS has a function of its own, the others share one each. */
 typedef enum action { CALLS, CHANGES_CASE, TESTS_CLASS, FORMATS, UNSUPPORTED } action;
 
 typedef struct text_method {

@@ -74,7 +74,8 @@ typedef struct dt_chat_options {
     bool prompts; /* the text ends with the prompt for an answer (add_generation_prompt) */
     bool
         continues; /* the text ends where the content of the last message ends, which will be continued */
-    /* For answers, not for training: masks are not checked, and a message that the template leaves out is no error. */
+    /* Accepts a message that the template leaves out, and masks that disagree: the text is for an answer, and nothing is
+     * trained on it. */
     bool unchecked;
 } dt_chat_options;
 
@@ -110,8 +111,8 @@ typedef struct dt_chat_row {
     const int32_t *ids;
     const uint32_t *ends;   /* where each token's bytes end in the text */
     const uint8_t *trained; /* 1 for a token that is trained; 0 otherwise */
-    /* Of a trained token the `weight` of its message (0 if that is `"train": false`), 1 without one; 0 for others. A
-     * token of weight 0 has `trained` 0. */
+    /* The `weight` of the message that a trained token belongs to; 1 if the message has none. A token that is not trained,
+     * as in a message with `"train": false`, has 0. */
     const float *weights;
 
     /* 1 for a token in a {% generation %} block; NULL if the template has none. */
@@ -133,7 +134,7 @@ void dt_chat_encoder_close(dt_chat_encoder *encoder); /* accepts NULL */
 dt_status dt_chat_encode(dt_chat_row *out, dt_chat_encoder *encoder, const json_t *line,
                          const dt_chat_options *options, dt_arena *arena, dt_error *err);
 
-/* turn_end.c: the token that ends an assistant's turn: the last one that is trained of a short conversation, if the
+/* The token that ends an assistant's turn: the last one that is trained of a short conversation, if the
  * template writes it; -1: none. */
 dt_status dt_chat_turn_end(int32_t *out, const dt_chat *chat, dt_error *err);
 

@@ -12,7 +12,7 @@ typedef struct dt_chat_template {
     dt_jinja *jinja;
 } dt_chat_template;
 
-/* What an added token is: none, an ordinary one (white space, "<think>"), or a control token. */
+/* The kinds of tokens, by where the text can become one. */
 typedef enum dt_chat_token {
     DT_CHAT_NOT_ADDED,
     DT_CHAT_ADDED, /* recognised everywhere */

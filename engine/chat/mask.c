@@ -128,8 +128,8 @@ static void add_after(masker *m, size_t from, size_t to, uint32_t before, size_t
     add_run(m, to, -1, DT_CHAT_TEMPLATE, false);
 }
 
-/* Returns the piece after those of one origin from `i` on, *end: where they end. The template's text goes on over empty
- * pieces of others. */
+/* Joins pieces of one origin, from piece i on. Returns the first piece of another origin; *end: the byte where it begins.
+ * Empty pieces do not interrupt the template's text. */
 static size_t next_piece(const masker *m, size_t i, size_t *end)
 {
     const dt_jinja_piece *pieces = m->rendered->pieces;

@@ -16,6 +16,7 @@
 #define DT_ENGINE_WEIGHTS_WEIGHTS_H
 
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/dtype.h"
 #include "base/error.h"
@@ -100,6 +101,11 @@ typedef struct dt_weights_export_result {
 
 dt_status dt_weights_export(dt_weights_export_result *out, const dt_weights_export_options *options,
                             dt_error *err);
+
+/* export_folder.c: copies additional_chat_templates/NAME.jinja of the folder `from` to the same place in `into`. The modes are
+ * those of open(2), before the umask. Does nothing if `from` has none. */
+dt_status dt_weights_copy_templates(const char *from, const char *into, mode_t folder_mode,
+                                    mode_t file_mode, dt_error *err);
 
 #ifdef __cplusplus
 }

@@ -80,6 +80,20 @@ typedef struct dt_weights_exporter {
     bool begun;       /* `folder` was created */
 } dt_weights_exporter;
 
+/* --- export_folder.c: DT_ERR_IO naming the file */
+
+/* Create a file in the folder; the caller owns fd until dt_weights_export_close. */
+dt_status dt_weights_export_open(int *fd, dt_weights_exporter *e, const char *name, dt_error *err);
+dt_status dt_weights_export_close(int fd, const dt_weights_exporter *e, dt_error *err);
+/* Write a whole file. */
+dt_status dt_weights_export_put(dt_weights_exporter *e, const char *name, const char *bytes,
+                                size_t length, dt_error *err);
+dt_status dt_weights_export_put_json(dt_weights_exporter *e, const char *name, const json_t *json,
+                                     dt_error *err);
+
+/* export_files.c: writes the configs and the tokenizer's files. */
+dt_status dt_weights_export_files(dt_weights_exporter *e, dt_error *err);
+
 /* find.c: adapters as PEFT has them; adapter.c: their export */
 
 /* The name of A or B with a leading '/', as in tables of published names; NULL: it is none of an adapter, or the family
@@ -88,8 +102,6 @@ const char *dt_weights_adapter_name(const dt_published *family, const char *ours
 /* The name of a parameter in an exported file, with its layout; NULL: the family has none. */
 const char *dt_weights_export_name(const dt_published_tensor **row, dt_weights_exporter *e,
                                    const char *ours);
-/* export_templates.c: copies the named chat templates, which are in a folder of their own in the origin. */
-dt_status dt_weights_export_templates(dt_weights_exporter *e, dt_error *err);
 /* adapter_config.json: new reference; NULL: no memory. */
 json_t *dt_weights_adapter_config(const dt_weights_exporter *e);
 /* Refuse what does not fit the options (DT_ERR_USAGE), and open the base of an adapter that is merged. */

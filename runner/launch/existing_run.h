@@ -97,6 +97,47 @@ dt_status dt_program_resume(dt_store *store, dt_run *run, const dt_call *call, d
         .high = 1024, .help = "CPU threads; 0 for all cores"                                    \
     }
 
+/* Options of a command that samples tokens. */
+#define DT_SAMPLING_OPTIONS                                                                       \
+    {.name = "temperature",                                                                       \
+     .letter = 't',                                                                               \
+     .kind = DT_OPTION_NUMBER,                                                                    \
+     .value = "X",                                                                                \
+     .fallback = "0.8",                                                                           \
+     .low = 0,                                                                                    \
+     .high = 100,                                                                                 \
+     .help = "0 takes the likeliest token, 1 samples from the learned distribution"},             \
+        {.name = "top-k",                                                                         \
+         .letter = 'k',                                                                           \
+         .kind = DT_OPTION_INT,                                                                   \
+         .value = "K",                                                                            \
+         .fallback = "0",                                                                         \
+         .low = 0,                                                                                \
+         .high = 1 << 24,                                                                         \
+         .help = "sample only from the K likeliest tokens; 0 for all"},                           \
+        {.name = "top-p",                                                                         \
+         .kind = DT_OPTION_NUMBER,                                                                \
+         .value = "P",                                                                            \
+         .fallback = "1",                                                                         \
+         .low = 1e-9,                                                                             \
+         .high = 1,                                                                               \
+         .help =                                                                                  \
+             "sample only from the likeliest tokens whose probabilities add up to P; 1 for all"}, \
+    {                                                                                             \
+        .name = "repetition-penalty", .kind = DT_OPTION_NUMBER, .value = "R", .fallback = "1",    \
+        .low = 0.01, .high = 100,                                                                 \
+        .help = "above 1: tokens that are already in the text become less likely"                 \
+    }
+
+/* The data type of a command that computes with a checkpoint. */
+extern const char *const dt_from_checkpoint_precisions[];
+#define DT_PRECISION_OPTION                                                                    \
+    {                                                                                          \
+        .name = "precision", .kind = DT_OPTION_CHOICE, .value = "P", .fallback = "fp32",       \
+        .choices = dt_from_checkpoint_precisions,                                              \
+        .help = "data type of weights and activations (bf16 reads half as many bytes a token)" \
+    }
+
 /* Splits RUN@WHICH; run names contain no '@'. Without '@', *which is the value of --checkpoint,
  * or NULL. DT_ERR_USAGE if both are given. option: the command has --checkpoint. */
 dt_status dt_from_checkpoint_ref(const char **run, const char **which, const char *ref, bool option,

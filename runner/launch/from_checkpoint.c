@@ -12,6 +12,8 @@
 #include "runner/supervisor/folder/task_folder.h"
 #include "runner/supervisor/supervisor.h"
 
+const char *const dt_from_checkpoint_precisions[] = {"fp32", "bf16", NULL};
+
 dt_status dt_from_checkpoint_ref(const char **run, const char **which, const char *ref, bool option,
                                  const dt_call *call, dt_error *err)
 {

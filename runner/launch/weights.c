@@ -1,6 +1,5 @@
 #include "runner/launch/preflight.h"
 
-#include <dirent.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -76,9 +75,6 @@ static const char *const of_tokenizer[] = {"tokenizer.json",
                                            "chat_template.json",
                                            NULL};
 
-#define DT_CHAT_TEMPLATES \
-    "additional_chat_templates" /* NAME.jinja each, as transformers saves named templates */
-
 /* Copies those files that the folder has. */
 static dt_status copy_named(const char *const *names, const char *from, const char *into,
                             dt_arena *arena, dt_error *err)
@@ -98,37 +94,13 @@ out:
     return st;
 }
 
-/* Copies the named templates of a folder, which are in a folder of their own. */
-static dt_status copy_templates(const char *from, const char *into, dt_arena *arena, dt_error *err)
-{
-    const char *folder = dt_arena_printf(arena, "%s/" DT_CHAT_TEMPLATES, from);
-    const char *target = dt_arena_printf(arena, "%s/" DT_CHAT_TEMPLATES, into);
-    DIR *entries = opendir(folder);
-    const struct dirent *entry;
-    dt_status st = DT_OK;
-
-    while (entries != NULL && (entry = readdir(entries)) != NULL) {
-        size_t length = strlen(entry->d_name);
-
-        if (length < 7 || strcmp(entry->d_name + length - 6, ".jinja") != 0)
-            continue;
-        DT_TRY(dt_file_make_dirs(target, 0700, err));
-        DT_TRY(copy_file(dt_arena_printf(arena, "%s/%s", folder, entry->d_name),
-                         dt_arena_printf(arena, "%s/%s", target, entry->d_name), err));
-    }
-out:
-    if (entries != NULL)
-        closedir(entries);
-    return st;
-}
-
 /* Copies the files of a tokenizer. */
 static dt_status copy_tokenizer(const char *from, const char *into, dt_arena *arena, dt_error *err)
 {
     dt_status st = DT_OK;
 
     DT_TRY(copy_named(of_tokenizer, from, into, arena, err));
-    DT_TRY(copy_templates(from, into, arena, err));
+    DT_TRY(dt_weights_copy_templates(from, into, 0700, 0600, err));
 out:
     return st;
 }
