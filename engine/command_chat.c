@@ -8,24 +8,18 @@
  *         is reported
  */
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "base/display.h"
 #include "base/json.h"
 #include "engine/commands.h"
 #include "engine/generate/prompter.h"
-
-static volatile sig_atomic_t interrupted;
-
-static void interrupt(int signal_number)
-{
-    (void)signal_number;
-    interrupted = 1;
-}
 
 typedef struct talk {
     dt_generate_arguments given;
@@ -34,9 +28,20 @@ typedef struct talk {
     json_t *line, *messages; /* the conversation */
     float *logits;
     int64_t answers;
-    bool asks;  /* stdin is a terminal */
-    bool shown; /* stdout is a terminal */
+    dt_strbuf line_text, input; /* a line of stdin; what was read after it */
+    int signals;                /* a signalfd of SIGINT, which is blocked in all threads */
+    bool interrupted;           /* SIGINT arrived during the answer */
+    bool asks;                  /* stdin is a terminal */
+    bool shown;                 /* stdout is a terminal */
 } talk;
+
+/* Takes a SIGINT that has arrived. */
+static bool take_interrupt(const talk *t)
+{
+    struct signalfd_siginfo info;
+
+    return read(t->signals, &info, sizeof(info)) > 0;
+}
 
 /* --- output */
 
@@ -58,12 +63,11 @@ static dt_status print(const talk *t, const char *text, size_t length, dt_error 
 
 static dt_status print_json(const talk *t, const dt_text *text, dt_error *err)
 {
-    const char *ended = interrupted ? "interrupted" : dt_text_end_name(text->end);
+    const char *ended = t->interrupted ? "interrupted" : dt_text_end_name(text->end);
     dt_strbuf valid, out;
     json_t *object;
     dt_status st;
 
-    (void)t;
     dt_strbuf_init(&valid);
     dt_strbuf_init(&out);
     dt_utf8_add_valid(&valid, text->text.data, text->text.length);
@@ -140,7 +144,10 @@ static dt_status answer(talk *t, dt_error *err)
     DT_TRY(dt_model_replace(t->from.model, 0, DT_SEQUENCE_EMPTY, err));
     DT_TRY(dt_text_open_ids(&text, &t->from, rules, ids.items, (int64_t)ids.count,
                             rules->sampling.seed + (uint64_t)t->answers, err));
-    while (!text.done && !interrupted && text.count < t->prompter.context) {
+    while (!text.done && text.count < t->prompter.context) {
+        t->interrupted = take_interrupt(t);
+        if (t->interrupted)
+            break;
         DT_TRY(dt_text_logits(t->logits, &text, &t->from, 0, err));
         DT_TRY(dt_text_take(&text, t->logits, err));
         if (!t->given.json && text.whole > given)
@@ -153,7 +160,7 @@ static dt_status answer(talk *t, dt_error *err)
         DT_TRY(print_json(t, &text, err));
     else
         DT_TRY(print(t, "\n", 1, err));
-    if (!text.done && !interrupted)
+    if (!text.done && !t->interrupted)
         fprintf(stderr, "(the answer ends with the context of %lld tokens)\n",
                 (long long)t->prompter.context);
     add_message(t, "assistant", text.text.data, text.text.length);
@@ -173,46 +180,78 @@ static void say(const char *text)
     fflush(stderr);
 }
 
-/* Reads a line without its break. *ended: there is none. */
-static dt_status read_line(char **line, size_t *room, size_t *length, bool *ended, const talk *t,
-                           dt_error *err)
-{
-    ssize_t got;
+typedef enum stdin_event { GOT_BYTES, GOT_END, GOT_INTERRUPT } stdin_event;
 
-    for (;;) {
-        interrupted = 0;
-        if (t->asks && !t->given.json)
-            say("> ");
-        errno = 0;
-        got = getline(line, room, stdin);
-        if (got >= 0 || errno != EINTR || !t->asks)
-            break;
-        clearerr(stdin);
-        say("\n(Ctrl-D ends the conversation)\n");
-    }
-    *ended = got < 0;
-    if (got < 0 && ferror(stdin) && errno != EINTR)
+/* Waits for stdin or SIGINT, and reads. */
+static dt_status read_more(stdin_event *got, talk *t, dt_error *err)
+{
+    struct pollfd ends[] = {{.fd = STDIN_FILENO, .events = POLLIN}, {t->signals, POLLIN, 0}};
+    char bytes[4096];
+    ssize_t count;
+
+    *got = GOT_INTERRUPT;
+    if (poll(ends, 2, -1) < 0 && errno != EINTR)
+        return DT_FAIL(err, DT_ERR_IO, "cannot wait for stdin: %s", strerror(errno));
+    if (take_interrupt(t))
+        return DT_OK;
+    count = read(STDIN_FILENO, bytes, sizeof(bytes));
+    if (count < 0 && !(t->asks && errno == EIO)) /* EIO: the terminal is gone */
         return DT_FAIL(err, DT_ERR_IO, "cannot read stdin: %s", strerror(errno));
-    while (got > 0 && ((*line)[got - 1] == '\n' || (*line)[got - 1] == '\r'))
-        got--;
-    *length = got > 0 ? (size_t)got : 0;
+    *got = count > 0 ? GOT_BYTES : GOT_END;
+    if (count > 0)
+        dt_strbuf_add(&t->input, bytes, (size_t)count);
     return DT_OK;
+}
+
+/* Moves a line without its break from the input. At the end of the input its rest is a line. */
+static bool take_line(dt_strbuf *line, dt_strbuf *input, bool at_end)
+{
+    const char *end = memchr(input->data, '\n', input->length);
+    size_t length = end != NULL ? (size_t)(end - input->data) : input->length;
+    size_t taken = end != NULL ? length + 1 : length;
+
+    if (end == NULL && (!at_end || length == 0))
+        return false;
+    while (length > 0 && input->data[length - 1] == '\r')
+        length--;
+    dt_strbuf_reset(line);
+    dt_strbuf_add(line, input->data, length);
+    dt_strbuf_remove_front(input, taken);
+    return true;
+}
+
+/* Reads a line. *ended: there is none, or SIGINT has arrived and stdin is not a terminal. */
+static dt_status read_line(bool *ended, talk *t, dt_error *err)
+{
+    const char *prompt = t->asks && !t->given.json ? "> " : "";
+    dt_status st = DT_OK;
+    stdin_event got = GOT_BYTES;
+
+    say(prompt);
+    while (!*ended && !take_line(&t->line_text, &t->input, got == GOT_END)) {
+        DT_TRY(read_more(&got, t, err));
+        *ended = (got == GOT_END && t->input.length == 0) || (got == GOT_INTERRUPT && !t->asks);
+        if (got == GOT_INTERRUPT && t->asks) {
+            say("\n(Ctrl-D ends the conversation)\n");
+            say(prompt);
+        }
+    }
+out:
+    return st;
 }
 
 static dt_status run(talk *t, dt_error *err)
 {
-    char *line = NULL;
-    size_t room = 0, length = 0;
     dt_error refused = DT_ERROR_INIT;
     bool ended = false;
     dt_status st = DT_OK;
 
     while (!ended) {
-        DT_TRY(read_line(&line, &room, &length, &ended, t, err));
-        if (ended || length == 0)
+        DT_TRY(read_line(&ended, t, err));
+        if (ended || t->line_text.length == 0)
             continue;
-        add_message(t, "user", line, length);
-        interrupted = 0;
+        add_message(t, "user", t->line_text.data, t->line_text.length);
+        t->interrupted = false;
         st = answer(t, &refused);
         if (st == DT_ERR_USAGE && t->asks) { /* the message stays out of the conversation */
             fprintf(stderr, "%s\n", refused.message);
@@ -222,22 +261,27 @@ static dt_status run(talk *t, dt_error *err)
         }
         if (st != DT_OK)
             DT_THROW(err, st, "%s", refused.message);
-        if (interrupted && !t->asks)
+        if (t->interrupted && !t->asks)
             break;
     }
     if (t->asks && !t->given.json)
         DT_TRY(print(t, "\n", 1, err));
 out:
-    free(line);
     return st;
 }
 
-static void catch_interrupts(void)
+/* Blocks SIGINT, before threads start: no handler has to wake a read that begins just after it ran. */
+static dt_status catch_interrupts(talk *t, dt_error *err)
 {
-    struct sigaction action = {.sa_handler = interrupt};
+    sigset_t set;
 
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL); /* without SA_RESTART: a read ends */
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    t->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+    if (t->signals < 0)
+        return DT_FAIL(err, DT_ERR_IO, "cannot open a signalfd: %s", strerror(errno));
+    return DT_OK;
 }
 
 static dt_status open_talk(talk *t, dt_error *err)
@@ -266,16 +310,24 @@ out:
 
 dt_status dt_engine_chat(int argc, char **argv, dt_error *err)
 {
-    talk t = {.asks = isatty(STDIN_FILENO) != 0, .shown = isatty(STDOUT_FILENO) != 0};
+    talk t = {
+        .signals = -1, .asks = isatty(STDIN_FILENO) != 0, .shown = isatty(STDOUT_FILENO) != 0};
     dt_status st = DT_OK;
 
+    dt_strbuf_init(&t.line_text);
+    dt_strbuf_init(&t.input);
     DT_TRY(dt_generate_arguments_parse(&t.given, argc, argv, err));
+    DT_TRY(catch_interrupts(&t, err));
     DT_TRY(open_talk(&t, err));
-    catch_interrupts();
-    DT_TRY(run(&t, err));
+    if (!take_interrupt(&t))
+        DT_TRY(run(&t, err));
 out:
     free(t.logits);
     json_decref(t.line);
+    dt_strbuf_release(&t.line_text);
+    dt_strbuf_release(&t.input);
+    if (t.signals >= 0)
+        close(t.signals);
     dt_prompter_close(&t.prompter);
     dt_loaded_close(&t.from);
     return st;

@@ -163,7 +163,7 @@ for i in 1 2 3 4 5 6 7 8 9; do echo "Where does the fox live?"; done >typed
 says "no longer fit into the context"
 subject="dtrun chat on a terminal"
 python3 - "$dtrun" "$run" <<'PY' || fail "Ctrl-C or Ctrl-D"
-import os, pty, sys, time
+import os, pty, select, sys, time
 pid, fd = pty.fork()
 if pid == 0:
     os.environ["TERM"] = "xterm"
@@ -172,7 +172,7 @@ seen = b""
 def until(text):
     global seen
     end = time.time() + 60
-    while text not in seen and time.time() < end:
+    while text not in seen and select.select([fd], [], [], max(0, end - time.time()))[0]:
         seen += os.read(fd, 65536)
     assert text in seen, seen
     seen = seen.split(text, 1)[1]
