@@ -504,6 +504,62 @@ out:
     return st;
 }
 
+/* Append `count` elements; returns false without memory. */
+static bool join(void **io, int64_t before, const void *from, int64_t count, size_t bytes)
+{
+    void *larger = realloc(*io, (size_t)(before + count + 1) * bytes);
+
+    if (larger == NULL)
+        return false;
+    *io = larger;
+    if (count > 0)
+        memcpy((char *)larger + (size_t)before * bytes, from, (size_t)count * bytes);
+    return true;
+}
+
+dt_status dt_chat_rows_join(dt_chat_rows *out, dt_chat_rows *more, dt_error *err)
+{
+    int64_t kept = out->kept_count;
+
+    if (out->chats == NULL) {
+        *out = *more;
+        *more = (dt_chat_rows){0};
+        return DT_OK;
+    }
+    DT_ASSERT(out->chats == more->chats && out->reference == NULL && more->reference == NULL);
+    if (!join((void **)&out->kept, kept, more->kept, more->kept_count, sizeof(*out->kept)) ||
+        !join((void **)&out->starts, out->count, more->starts, more->count + 1,
+              sizeof(*out->starts)) ||
+        !join((void **)&out->weights, out->count, more->weights, more->count,
+              sizeof(*out->weights)))
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory to place %lld conversations",
+                       (long long)(out->conversations + more->conversations));
+    for (int64_t i = 0; i <= more->count; i++)
+        out->starts[out->count + i] += kept;
+    out->kept_count += more->kept_count;
+    out->count += more->count;
+    out->conversations += more->conversations;
+    out->all_tokens += more->all_tokens;
+    out->tokens += more->tokens;
+    out->targets += more->targets;
+    out->cut += more->cut;
+    out->too_long += more->too_long;
+    out->untrained += more->untrained;
+    if (out->first_long < 0)
+        out->first_long = more->first_long;
+    dt_chat_rows_release(more);
+    return DT_OK;
+}
+
+int64_t dt_chat_rows_tokens(const dt_chat_rows *rows, int64_t first, int64_t count)
+{
+    int64_t tokens = 0;
+
+    for (int64_t i = rows->starts[first]; i < rows->starts[first + count]; i++)
+        tokens += kept_length(rows, rows->kept[i]);
+    return tokens;
+}
+
 dt_chat_facts dt_chat_facts_of(const dt_chat_rows *rows)
 {
     return (dt_chat_facts){.conversations = rows->conversations,

@@ -102,7 +102,8 @@ typedef struct dt_chat_rows {
     int64_t count;   /* rows */
     int64_t *starts; /* (count+1): first of `kept` of each row */
     double *weights; /* (count): sum of the weights of a row's targets; of pairs 1 */
-    float *reference; /* (count): the log ratios of pairs by the reference (dt_dataset_reference); NULL: none */
+    float *
+        reference; /* (count): the log ratios of pairs by the reference (dt_dataset_reference); NULL: none */
     int64_t tokens;  /* of the conversations in rows */
     int64_t targets; /* that are trained */
     /* conversations that are cut; left out because they are longer, or since nothing of them is trained */
@@ -121,6 +122,10 @@ dt_status dt_chats_split(int64_t *before_split, const dt_recipe *recipe, int64_t
  * with too_long refuse, or if none is left. */
 dt_status dt_chat_rows_make(dt_chat_rows *out, const dt_chats *chats, int64_t first, int64_t count,
                             const dt_chat_limits *limits, const char *field, dt_error *err);
+/* Append rows of the same conversations, made with the same limits; releases `more`. */
+dt_status dt_chat_rows_join(dt_chat_rows *out, dt_chat_rows *more, dt_error *err);
+/* Tokens of the conversations in `count` rows from `first`. */
+int64_t dt_chat_rows_tokens(const dt_chat_rows *rows, int64_t first, int64_t count);
 dt_chat_facts dt_chat_facts_of(const dt_chat_rows *rows);
 void dt_chat_rows_release(dt_chat_rows *rows); /* accepts a zeroed value */
 

@@ -24,6 +24,14 @@ static dt_status check_whole(dt_dataset_facts *out, const dt_recipe *recipe,
         out->chats = dt_chat_facts_of(&dataset->chat_rows);
         out->valid_chats = dt_chat_facts_of(&dataset->valid_chat_rows);
     }
+    for (int64_t i = 0; i < dataset->mixture.count; i++) {
+        const dt_data_part *part = &dataset->mixture.parts[i];
+
+        out->parts[i].samples = part->samples;
+        out->parts[i].tokens =
+            dataset->has_chats ? dt_chat_rows_tokens(&dataset->chat_rows, part->first, part->count)
+                               : part->token_end - part->token_first;
+    }
     out->pairs = dataset->groups.kept;
     out->too_long = dataset->groups.dropped + dataset->valid_groups.dropped;
 out:
@@ -77,6 +85,37 @@ static dt_status peek(int64_t *tokens, const dt_data_files *files, dt_error *err
             break;
         }
     }
+out:
+    return st;
+}
+
+/* Check the tokens of each part and set its facts; quotas are checked unless documents are packed. */
+static dt_status peek_parts(dt_dataset_facts *out, const dt_data_files *train,
+                            const dt_recipe *recipe, int64_t valid_count, dt_arena *arena,
+                            dt_error *err)
+{
+    int64_t files[DT_MIXTURE_MOST], at = 0;
+    dt_mixture mixture;
+    dt_status st = DT_OK;
+
+    dt_mixture_init(&mixture, recipe);
+    DT_TRY(dt_mixture_files(files, recipe, train->items[0].kind, arena, err));
+    for (int64_t i = 0; i < mixture.count; at += files[i], i++) {
+        dt_data_files own_files = {.items = train->items + at, .count = files[i]};
+        dt_recipe own = dt_mixture_recipe_of(recipe, i);
+        int64_t tokens;
+
+        DT_TRY(peek(&tokens, &own_files, err));
+        st = dt_dataset_split(&out->parts[i].tokens, &own, tokens, valid_count, err);
+        DT_TRY(dt_mixture_in_part(st, recipe, i, err));
+        out->train_tokens += out->parts[i].tokens;
+        if (!dt_packs_asked(recipe))
+            out->parts[i].samples =
+                dt_mixture_part_samples(out->parts[i].tokens, recipe->batch.tokens, 1);
+        mixture.parts[i].samples = out->parts[i].samples;
+    }
+    if (!dt_packs_asked(recipe))
+        DT_TRY(dt_mixture_set_quotas(&mixture, err));
 out:
     return st;
 }
@@ -162,7 +201,12 @@ dt_status dt_dataset_check(dt_dataset_facts *out, const dt_recipe *recipe,
     DT_TRY(dt_dataset_check_vocab(recipe, out->vocab, err));
     if (!dt_tokenizer_is_file(recipe))
         DT_TRY(dt_documents_end(&document_end, recipe, fixed, out->vocab, err));
-    if (train.items[0].kind != DT_TOKENS_CHAR) /* the number of characters is unknown */
+    if (train.items[0].kind == DT_TOKENS_CHAR) /* the number of characters is unknown */
+        goto out;
+    if (recipe->data.mixture.count > 0)
+        DT_TRY(
+            peek_parts(out, &train, recipe, validation.count > 0 ? valid_count : -1, &arena, err));
+    else
         DT_TRY(dt_dataset_split(&out->train_tokens, recipe, train_count,
                                 validation.count > 0 ? valid_count : -1, err));
 out:

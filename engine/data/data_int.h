@@ -11,6 +11,7 @@
 #include "engine/data/chats.h"
 #include "engine/data/data.h"
 #include "engine/data/files.h"
+#include "engine/data/mixture.h"
 #include "engine/data/sentences.h"
 #include "engine/data/sides.h"
 #include "engine/data/stream.h"
@@ -184,6 +185,9 @@ struct dt_dataset {
     int32_t document_end; /* token that ends documents (stream.h) */
     bool packed;          /* sequences are `packs` instead of every T tokens */
     dt_packs packs, valid_packs;
+    /* If the data are a mixture: `train` has the training tokens of all parts, and `validation` what data.split keeps of
+     * them, or the validation files. */
+    dt_mixture mixture;
     /* If the data are rows: the counts above are of rows, and valid_start is in valid_rows. */
     bool has_rows;
     dt_rows rows, validation_rows;
@@ -212,6 +216,19 @@ dt_status dt_dataset_open_chars(dt_dataset *dataset, const dt_data_files *train,
                                 dt_error *err);
 dt_status dt_dataset_open_bytes(dt_dataset *dataset, const dt_data_files *train,
                                 const dt_data_files *validation, dt_error *err);
+
+/* dataset_parts.c: the parts of a mixture. `train`: the files of all. */
+
+/* Divide the tokens of each part by data.split, and set the ranges of the parts. */
+dt_status dt_dataset_divide_text(dt_dataset *dataset, const dt_data_files *train,
+                                 const dt_recipe *recipe, bool has_validation, dt_error *err);
+/* Pack the training tokens of each part, whose ranges are then of packs. */
+dt_status dt_dataset_pack_parts(dt_dataset *dataset, int64_t tokens, dt_error *err);
+/* Place the conversations of each part in rows of their own. */
+dt_status dt_dataset_place_parts(dt_dataset *dataset, const dt_data_files *train,
+                                 const dt_recipe *recipe, bool has_validation, dt_error *err);
+/* The end of the training tokens that a sequence with this token may read. */
+int64_t dt_dataset_train_end(const dt_dataset *dataset, int64_t token);
 
 /* Whether the recipe's pairs are text that has not been converted to ids yet. */
 bool dt_dataset_pairs_are_text(const dt_recipe *recipe);

@@ -212,11 +212,15 @@ static dt_status dataset_open_chats(dt_dataset *dataset, const dt_data_files *tr
         first = kept;
         count = valid->count - kept;
     }
-    DT_TRY(dt_chat_rows_make(&dataset->chat_rows, &dataset->chats, 0, kept, &limits, "data.train",
-                             err));
-    DT_TRY(dt_chat_rows_make(
-        &dataset->valid_chat_rows, valid, first, count, &limits,
-        validation->count > 0 ? "data.validation" : "data.train, after data.split", err));
+    if (recipe->data.mixture.count > 0)
+        DT_TRY(dt_dataset_place_parts(dataset, train, recipe, validation->count > 0, err));
+    else
+        DT_TRY(dt_chat_rows_make(&dataset->chat_rows, &dataset->chats, 0, kept, &limits,
+                                 "data.train", err));
+    if (recipe->data.mixture.count == 0 || validation->count > 0)
+        DT_TRY(dt_chat_rows_make(
+            &dataset->valid_chat_rows, valid, first, count, &limits,
+            validation->count > 0 ? "data.validation" : "data.train, after data.split", err));
     dataset->train_count = dataset->chat_rows.count;
     dataset->valid_count = dataset->valid_chat_rows.count;
 out:
@@ -294,57 +298,14 @@ dt_status dt_dataset_find_files(dt_data_files *train, dt_data_files *validation,
         DT_THROW(err, DT_ERR_RECIPE, "data.train names no file; give it a file of %s",
                  kind == DT_TOKENS_ROWS ? "rows" : "text or tokens");
     DT_TRY(check_fields(recipe, kind, err));
-    DT_TRY(dt_data_files_find(train, &recipe->data.train, kind, "data.train", arena, err));
+    DT_TRY(dt_data_files_find(train, &recipe->data.train, kind,
+                              recipe->data.mixture.count > 0 ? "data.mixture" : "data.train", arena,
+                              err));
     DT_TRY(dt_data_files_find(validation, &recipe->data.validation, kind, "data.validation", arena,
                               err));
     DT_TRY(dt_data_files_agree(train, validation, err));
 out:
     return st;
-}
-
-dt_status dt_dataset_split(int64_t *before_split, const dt_recipe *recipe, int64_t train_count,
-                           int64_t valid_count, dt_error *err)
-{
-    int64_t need = recipe->batch.tokens + 1; /* a sequence and the target of its last token */
-    const char *first = recipe->data.train.items[0];
-
-    *before_split = train_count;
-    if (valid_count < 0) {
-        *before_split = (int64_t)((double)train_count * (1.0 - recipe->data.split));
-        valid_count = train_count - *before_split;
-        if (recipe->data.split > 0 && valid_count < 2)
-            return DT_FAIL(
-                err, DT_ERR_RECIPE,
-                "data.train ('%s') has %lld tokens, of which data.split %g leaves %lld for "
-                "validation, which needs at least 2: give more text, a larger split, or 0",
-                first, (long long)train_count, recipe->data.split, (long long)valid_count);
-    } else if (valid_count < 2) {
-        return DT_FAIL(err, DT_ERR_RECIPE,
-                       "data.validation ('%s') has 1 token and needs at least 2: give more text",
-                       recipe->data.validation.items[0]);
-    }
-    if (*before_split < need)
-        return DT_FAIL(err, DT_ERR_RECIPE,
-                       "data.train ('%s') has %lld tokens%s, fewer than the %lld that one sequence "
-                       "takes (batch.tokens + 1); give more text, or fewer batch.tokens",
-                       first, (long long)*before_split,
-                       *before_split < train_count ? " after the split" : "", (long long)need);
-    return DT_OK;
-}
-
-dt_status dt_dataset_check_vocab(const dt_recipe *recipe, int64_t vocab, dt_error *err)
-{
-    if (recipe->model.vocab > 0 && vocab > recipe->model.vocab && dt_tokenizer_is_file(recipe))
-        return DT_FAIL(err, DT_ERR_RECIPE,
-                       "model.vocab is %lld, and data.tokenizer has %lld tokens; leave model.vocab "
-                       "out, set it to %lld or more, or name the model's tokenizer",
-                       (long long)recipe->model.vocab, (long long)vocab, (long long)vocab);
-    if (recipe->model.vocab > 0 && vocab > recipe->model.vocab)
-        return DT_FAIL(err, DT_ERR_RECIPE,
-                       "model.vocab is %lld, and the data have %lld different tokens; leave "
-                       "model.vocab out, or set it to %lld or more",
-                       (long long)recipe->model.vocab, (long long)vocab, (long long)vocab);
-    return DT_OK;
 }
 
 /* Fill the tensors for document boundaries of the sample at `place`, whose tokens and targets are
@@ -445,8 +406,11 @@ static dt_status pack(dt_dataset *dataset, int64_t tokens, dt_error *err)
     dt_status st = DT_OK;
 
     dataset->packed = true;
-    DT_TRY(dt_packs_make(&dataset->packs, &dataset->train, 0, dataset->train_count, tokens,
-                         dataset->document_end, err));
+    if (dataset->mixture.count > 0)
+        DT_TRY(dt_dataset_pack_parts(dataset, tokens, err));
+    else
+        DT_TRY(dt_packs_make(&dataset->packs, &dataset->train, 0, dataset->train_count, tokens,
+                             dataset->document_end, err));
     DT_TRY(dt_packs_make(&dataset->valid_packs, dataset->valid_stream, dataset->valid_start,
                          dataset->valid_count, tokens, dataset->document_end, err));
 out:
@@ -461,9 +425,12 @@ static dt_status open_text(dt_dataset *dataset, const dt_data_files *train,
 
     DT_TRY(open_tokens(dataset, train, validation, recipe, fixed, err));
     DT_TRY(dt_dataset_check_vocab(recipe, dataset->tokenizer->vocab, err));
-    DT_TRY(dt_dataset_split(&dataset->train_count, recipe, dataset->train.count,
-                            validation->count > 0 ? dataset->validation.count : -1, err));
-    if (validation->count > 0) {
+    if (recipe->data.mixture.count > 0)
+        DT_TRY(dt_dataset_divide_text(dataset, train, recipe, validation->count > 0, err));
+    else
+        DT_TRY(dt_dataset_split(&dataset->train_count, recipe, dataset->train.count,
+                                validation->count > 0 ? dataset->validation.count : -1, err));
+    if (validation->count > 0 || recipe->data.mixture.count > 0) {
         dataset->valid_stream = &dataset->validation;
         dataset->valid_count = dataset->validation.count;
     } else {
@@ -480,6 +447,9 @@ static dt_status open_text(dt_dataset *dataset, const dt_data_files *train,
         dt_documents_end(&dataset->document_end, recipe, dataset->tokenizer, dataset->limit, err));
     if (dt_packs_asked(recipe))
         DT_TRY(pack(dataset, recipe->batch.tokens, err));
+    if (dataset->mixture.count > 0)
+        DT_TRY(dt_mixture_divide(&dataset->mixture, dataset->packed ? 1 : recipe->batch.tokens,
+                                 dataset->packed ? 0 : 1, err));
 out:
     return st;
 }

@@ -74,6 +74,26 @@ out:
     return st;
 }
 
+/* Adds "0.7 of 2 files, 0.3 of 1 file". */
+static dt_status add_mixture(json_t *out, const dt_recipe *recipe, dt_tokens_kind kind,
+                             dt_arena *arena, dt_error *err)
+{
+    int64_t counts[DT_MIXTURE_MOST];
+    dt_status st = DT_OK;
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    DT_TRY(dt_mixture_files(counts, recipe, kind, arena, err));
+    for (int64_t i = 0; i < recipe->data.mixture.count; i++)
+        dt_strbuf_add_fmt(&text, "%s%.15g of %lld file%s", i > 0 ? ", " : "",
+                          dt_recipe_part_share(recipe, i), (long long)counts[i],
+                          counts[i] == 1 ? "" : "s");
+    json_object_set_new(out, "mixture", json_string(text.data));
+out:
+    dt_strbuf_release(&text);
+    return st;
+}
+
 dt_status dt_fingerprint_make(json_t **out, const dt_recipe *recipe, dt_error *err)
 {
     static const char *const tails[] = {[DT_TAIL_WRAP] = "wrap", [DT_TAIL_DROP] = "drop"};
@@ -107,6 +127,8 @@ dt_status dt_fingerprint_make(json_t **out, const dt_recipe *recipe, dt_error *e
         json_object_set_new(
             *out, "loss",
             json_string(recipe->data.loss == DT_MEAN_OF_CONVERSATIONS ? "conversation" : "token"));
+    if (recipe->data.mixture.count > 0)
+        DT_TRY(add_mixture(*out, recipe, train.items[0].kind, &arena, err));
 out:
     json_decref(files);
     json_decref(validations);
@@ -207,6 +229,7 @@ bool dt_fingerprint_differs(dt_strbuf *words, const json_t *was, const json_t *i
         {"sequence_tokens", "batch.tokens"},
         {"max_tokens", "batch.max_tokens"},
         {"pack", "data.pack"},
+        {"mixture", "data.mixture"},
         {"longer", "data.too_long"},
         {"loss", "data.loss"},
         {"tail", "data.tail"},

@@ -6,6 +6,7 @@
  *    "split": 0.1,              null if there are validation files
  *    "sequence_tokens": 256, "tail": "wrap", "seed": 1337,
  *    "pack": "true",            only with data.pack
+ *    "mixture": "0.7 of 2 files, 0.3 of 1 file",    only with data.mixture
  *    "max_tokens": 4096, "too_long": "drop",    only for sentence pairs
  *    "longer": "cut", "loss": "token"}          only for conversations: too_long and loss
  *

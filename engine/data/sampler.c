@@ -54,7 +54,7 @@ void dt_sampler_count_known(dt_sampler *out, int64_t samples, bool packs, uint64
 dt_status dt_sampler_init(dt_sampler *out, const dt_dataset *dataset, int64_t tokens, uint64_t seed,
                           dt_error *err)
 {
-    bool known = dataset->has_pairs || dataset->packed;
+    bool known = dataset->has_pairs || dataset->packed, mixed = dataset->mixture.count > 0;
     int64_t ahead = dataset->has_rows || dataset->has_pairs || dataset->has_chats ? 0 : 1, most;
 
     memset(out, 0, sizeof(*out));
@@ -65,7 +65,11 @@ dt_status dt_sampler_init(dt_sampler *out, const dt_dataset *dataset, int64_t to
             "the training data have %lld tokens, fewer than one sequence of %lld and its "
             "last target; give more text, or fewer batch.tokens",
             (long long)dataset->train_count, (long long)tokens);
-    if (known)
+    if (mixed) {
+        dt_sampler_count_known(out, dataset->mixture.samples, dataset->packed, seed);
+        out->groups = false;
+        out->sample_targets = tokens;
+    } else if (known)
         dt_sampler_count_known(out,
                                dataset->packed && !dataset->has_chats ? dataset->packs.count
                                                                       : dataset->train_count,
@@ -77,8 +81,11 @@ dt_status dt_sampler_init(dt_sampler *out, const dt_dataset *dataset, int64_t to
     if (dataset->has_rows)
         out->sample_targets = dataset->rows.classes ? 1 : dataset->rows.outputs;
     most = (out->train_tokens - out->ahead) / out->tokens; /* number of sequences with offset 0 */
+    out->mixed = mixed;
     out->order = malloc((size_t)most * sizeof(*out->order));
-    if (out->order == NULL)
+    if (mixed)
+        out->picks = malloc((size_t)(most + dataset->mixture.most) * sizeof(*out->picks));
+    if (out->order == NULL || (mixed && out->picks == NULL))
         return DT_FAIL(err, DT_ERR_NOMEM, "no memory for the order of %lld %s", (long long)most,
                        dataset->has_rows    ? "rows"
                        : dataset->has_pairs ? "batches"
@@ -89,6 +96,7 @@ dt_status dt_sampler_init(dt_sampler *out, const dt_dataset *dataset, int64_t to
 void dt_sampler_release(dt_sampler *sampler)
 {
     free(sampler->order);
+    free(sampler->picks);
     memset(sampler, 0, sizeof(*sampler));
 }
 
@@ -117,11 +125,11 @@ static void settle(const dt_sampler *sampler, int64_t *epoch, int64_t *sample)
 static dt_status refuse_drop(const dt_sampler *sampler, int64_t samples, int64_t step_samples,
                              dt_error *err)
 {
-    bool rows = sampler->ahead == 0 && !sampler->groups && !sampler->packed;
+    bool rows = sampler->ahead == 0 && !sampler->groups && !sampler->packed && !sampler->mixed;
     const char *noun = rows ? "rows" : sampler->groups ? "batches" : "sequences";
     char of[48] = "";
 
-    if (!rows && !sampler->groups && !sampler->packed)
+    if (!rows && !sampler->groups && !sampler->packed && !sampler->mixed)
         snprintf(of, sizeof(of), " of %lld tokens", (long long)sampler->tokens);
     return DT_FAIL(
         err, DT_ERR_RECIPE,
@@ -187,6 +195,11 @@ static void make_order(dt_sampler *sampler, int64_t epoch)
     sampler->shift = shift_of(sampler, epoch);
     sampler->order_count = count_of(sampler, epoch);
     sampler->order_epoch = epoch;
+    if (sampler->mixed) {
+        dt_mixture_order(sampler->order, sampler->picks, sampler->picks + sampler->order_count,
+                         &sampler->dataset->mixture, sampler->seed, epoch);
+        return;
+    }
     dt_shuffle(sampler->order, sampler->order_count, &key);
 }
 
@@ -253,7 +266,7 @@ static int64_t count_targets(const dt_sampler *sampler, int64_t at, int64_t leng
     int64_t targets = length - count_ends(sampler, at, length);
     int32_t last;
 
-    if (at + length < dataset->train_count)
+    if (at + length < dt_dataset_train_end(dataset, at))
         return targets;
     dt_token_stream_read(&last, &dataset->train, at + length - 1, 1);
     return last == dataset->document_end ? targets : targets - 1;
@@ -312,7 +325,8 @@ dt_status dt_sampler_fill(dt_sampler *sampler, void *const inputs[], int64_t fir
         else {
             at = place_of(sampler, sample, &length);
             DT_TRY(dt_dataset_fill_tokens(dataset, &dataset->train, at, length,
-                                          dataset->train_count, inputs, i, sampler->width, err));
+                                          dt_dataset_train_end(dataset, at), inputs, i,
+                                          sampler->width, err));
         }
     }
 out:
@@ -332,6 +346,33 @@ dt_status dt_sampler_advance(dt_sampler *sampler, int64_t samples, dt_error *err
     sampler->epoch = epoch;
     sampler->sample = sample;
     return DT_OK;
+}
+
+/* What was drawn of a part in the current epoch. */
+static int64_t count_drawn(const dt_sampler *sampler, const dt_data_part *part)
+{
+    int64_t drawn = 0;
+
+    for (int64_t i = 0; i < sampler->sample; i++)
+        drawn += sampler->order[i] >= part->first && sampler->order[i] < part->first + part->count;
+    return drawn;
+}
+
+void dt_sampler_describe_parts(dt_strbuf *out, dt_sampler *sampler)
+{
+    const dt_mixture *mixture = &sampler->dataset->mixture;
+
+    if (!sampler->mixed)
+        return;
+    make_order(sampler, sampler->epoch);
+    for (int64_t i = 0; i < mixture->count; i++) {
+        const dt_data_part *part = &mixture->parts[i];
+        int64_t drawn = sampler->epoch * part->quota + count_drawn(sampler, part);
+
+        dt_strbuf_add_fmt(out, "%s%s %lld%s (%.4g epochs)", i > 0 ? ", " : "", part->name,
+                          (long long)drawn, i == 0 ? " sequences" : "",
+                          (double)drawn / (double)part->samples);
+    }
 }
 
 /* --- validation */

@@ -34,6 +34,52 @@ void dt_token_stream_add(dt_token_stream *stream, const dt_token_piece *piece)
     stream->count += piece->count;
 }
 
+/* Move the first `count` tokens of the piece to head, and the rest to tail. */
+static void divide_piece(dt_token_stream *head, dt_token_stream *tail, dt_token_piece piece,
+                         int64_t count)
+{
+    dt_token_piece rest = piece;
+
+    rest.tokens += count * piece.width_bytes;
+    rest.count -= count;
+    piece.count = count;
+    if (count > 0) {
+        dt_token_stream_add(head, &piece);
+        rest.mapping = (dt_mapping){0};
+        rest.memory = NULL;
+    }
+    if (rest.count > 0)
+        dt_token_stream_add(tail, &rest);
+}
+
+dt_status dt_token_stream_divide(dt_token_stream *head, dt_token_stream *tail,
+                                 dt_token_stream *stream, const int64_t files[],
+                                 const int64_t kept[], int64_t parts, dt_error *err)
+{
+    const dt_token_piece *piece = stream->pieces;
+    dt_status st = DT_OK;
+
+    *tail = (dt_token_stream){0};
+    DT_TRY(dt_token_stream_init(head, stream->piece_count, err));
+    DT_TRY(dt_token_stream_init(tail, stream->piece_count, err));
+    for (int64_t i = 0; i < parts; i++) {
+        int64_t left = kept[i];
+
+        for (int64_t f = 0; f < files[i]; f++, piece++) {
+            int64_t count = left < piece->count ? left : piece->count;
+
+            left -= count;
+            divide_piece(head, tail, *piece, count);
+        }
+    }
+    free(stream->pieces);
+    *stream = (dt_token_stream){0};
+out:
+    if (st != DT_OK)
+        dt_token_stream_release(head);
+    return st;
+}
+
 static int64_t token_at(const dt_token_piece *piece, int64_t index)
 {
     uint16_t two;
@@ -200,6 +246,19 @@ dt_status dt_packs_make(dt_packs *out, const dt_token_stream *stream, int64_t fi
 out:
     free(read);
     return st;
+}
+
+dt_status dt_packs_join(dt_packs *out, dt_packs *more, dt_error *err)
+{
+    int64_t count = out->count + more->count;
+    int64_t *larger = realloc(out->starts, ((size_t)count + 1) * sizeof(*larger));
+
+    if (larger == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory to pack %lld sequences", (long long)count);
+    memcpy(larger + out->count, more->starts, ((size_t)more->count + 1) * sizeof(*larger));
+    *out = (dt_packs){count, larger};
+    dt_packs_release(more);
+    return DT_OK;
 }
 
 void dt_packs_release(dt_packs *packs)

@@ -38,6 +38,12 @@ void dt_token_stream_release(dt_token_stream *stream); /* accepts a zeroed strea
 /* Takes the piece; sets its `start`. */
 void dt_token_stream_add(dt_token_stream *stream, const dt_token_piece *piece);
 
+/* Move the first kept[i] tokens of each part to `head`, and the rest to `tail`, which borrows what it shares with a piece
+ * of `head`. files[i]: pieces of each part. Both are new, and `stream` is then empty. */
+dt_status dt_token_stream_divide(dt_token_stream *head, dt_token_stream *tail,
+                                 dt_token_stream *stream, const int64_t files[],
+                                 const int64_t kept[], int64_t parts, dt_error *err);
+
 /* Read tokens start .. start+count, which must be in the stream; a token above int32 is cut to its
  * lower 32 bits. */
 void dt_token_stream_read(int32_t *out, const dt_token_stream *stream, int64_t start,
@@ -83,6 +89,8 @@ static inline bool dt_packs_fixed(const dt_recipe *recipe)
  * documents. */
 dt_status dt_packs_make(dt_packs *out, const dt_token_stream *stream, int64_t first, int64_t count,
                         int64_t tokens, int32_t end, dt_error *err);
+/* Append packs that start where those of `out` end; releases `more`. */
+dt_status dt_packs_join(dt_packs *out, dt_packs *more, dt_error *err);
 void dt_packs_release(dt_packs *packs); /* accepts a zeroed value */
 
 /* Number of tokens of a sequence. */

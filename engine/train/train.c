@@ -223,6 +223,18 @@ out:
     return st;
 }
 
+/* Log what was drawn of each part of a mixture. */
+static void log_parts(dt_train_session *session)
+{
+    dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    dt_sampler_describe_parts(&text, &session->data.sampler);
+    if (text.length > 0 && session->mesh.world.rank == 0)
+        dt_log_info("drawn of the mixture: %s", text.data);
+    dt_strbuf_release(&text);
+}
+
 static dt_status run(dt_train_session *session, dt_error *err)
 {
     const dt_recipe *recipe = session->recipe;
@@ -253,6 +265,7 @@ static dt_status run(dt_train_session *session, dt_error *err)
         DT_TRY(between_steps(session, &step, &last, err));
     }
     DT_TRY(session->comm.barrier(&session->comm, err));
+    log_parts(session);
     DT_TRY(dt_report_finished(session,
                               session->step >= recipe->schedule.steps ? "steps"
                               : step.time_over                        ? "time_limit"

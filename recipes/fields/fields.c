@@ -52,7 +52,33 @@ static const char *const presets[] = {DT_PRESETS(NAME) NULL};
 #define MILLION 1e6
 #define BILLION 1e9
 
+#define IN(type, member) .offset = offsetof(type, member)
+
 /* clang-format off */ /* one paragraph for each field */
+static const dt_field mixture_fields[] = {
+    {.path = "name",
+     .type = DT_FIELD_STRING,
+     IN(dt_mixture_part, name),
+     .fallback = "",
+     .help = "the part's name where shares are shown; by default that of its first file"},
+    {.path = "files",
+     .type = DT_FIELD_STRINGS,
+     IN(dt_mixture_part, files),
+     .low = 1,
+     .high = 10000,
+     .paths = true,
+     .help = "the part's files, as in data.train"},
+    {.path = "weight",
+     .type = DT_FIELD_NUMBER,
+     IN(dt_mixture_part, weight),
+     .low = 0,
+     .low_open = true,
+     .high = 1e15,
+     .help = "its share is this over the sum of all weights"},
+};
+static const dt_field_table mixture_parts = {
+    mixture_fields, sizeof(mixture_fields) / sizeof(mixture_fields[0]), sizeof(dt_mixture_part)};
+
 const dt_field dt_fields[] = {
     {.path = "name",
      .type = DT_FIELD_STRING,

@@ -32,6 +32,15 @@ typedef struct dt_map_list {
     int64_t count;
 } dt_map_list;
 
+/* A part of data.mixture. */
+typedef struct dt_mixture_part {
+    const char *name; /* unique */
+    dt_string_list
+        files; /* as many entries of data.train, in the order of the parts, are this part's */
+    double weight;
+} dt_mixture_part;
+#define DT_MIXTURE_MOST 64
+
 typedef enum dt_strategy_kind {
     DT_STRATEGY_DP,
     DT_STRATEGY_DDP,
@@ -236,7 +245,10 @@ typedef struct dt_recipe {
     struct {
         dt_string_list train;      /* absolute paths or globs */
         dt_string_list validation; /* files; empty: use split */
-        double split; /* fraction at the end of the training text used for validation */
+        double
+            split; /* fraction at the end of the training text, or of each part, for validation */
+        dt_map_list
+            mixture; /* of dt_mixture_part, whose files are `train`; empty: train as a whole */
         dt_data_format format;
         const char *chat_template; /* "": the one in the tokenizer's folder; or an absolute file */
         dt_loss_mean loss;         /* conversations */
@@ -385,6 +397,31 @@ typedef struct dt_recipe {
 static inline bool dt_recipe_separates(const dt_recipe *recipe)
 {
     return !recipe->data.cross_documents || recipe->data.format == DT_DATA_CHAT;
+}
+
+static inline const dt_mixture_part *dt_recipe_part(const dt_recipe *recipe, int64_t part)
+{
+    return (const dt_mixture_part *)recipe->data.mixture.items + part;
+}
+
+/* Returns the entries of data.train that are of this part. */
+static inline dt_string_list dt_recipe_part_files(const dt_recipe *recipe, int64_t part)
+{
+    dt_string_list files = {recipe->data.train.items, dt_recipe_part(recipe, part)->files.count};
+
+    for (int64_t i = 0; i < part; i++)
+        files.items += dt_recipe_part(recipe, i)->files.count;
+    return files;
+}
+
+/* Returns the share of a part in training: its weight over the sum of all. */
+static inline double dt_recipe_part_share(const dt_recipe *recipe, int64_t part)
+{
+    double sum = 0;
+
+    for (int64_t i = 0; i < recipe->data.mixture.count; i++)
+        sum += dt_recipe_part(recipe, i)->weight;
+    return dt_recipe_part(recipe, part)->weight / sum;
 }
 
 /* Returns how many of world_size ranks, at least 1, read different samples: 'tensor' ranks read the same. */

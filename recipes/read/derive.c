@@ -407,6 +407,7 @@ dt_status dt_reading_derive(dt_reading *reading)
     dt_status st = DT_OK;
 
     DT_TRY(reading_derive_command(reading));
+    dt_reading_derive_mixture(reading);
     derive_model(reading);
     DT_TRY(dt_reading_derive_adapter(reading, false));
     DT_TRY(dt_reading_derive_weights(reading));

@@ -90,6 +90,9 @@ dt_status dt_reading_set(dt_reading *reading, const char *set);
 
 /* Fills in defaults that depend on other fields; a required field that is then still missing is an error. */
 dt_status dt_reading_derive(dt_reading *reading);
+/* The part for data.mixture: data.train becomes the files of its parts; or, if data.train is of a later layer, the mixture
+ * is dropped. */
+void dt_reading_derive_mixture(dt_reading *reading);
 /* The part of dt_reading_derive for model.from: dimensions of the model from its files. */
 dt_status dt_reading_derive_weights(dt_reading *reading);
 /* Sets the fields of an adapter from the folder of lora.from: before the weights model.from, after them the others. */

@@ -184,10 +184,11 @@ out:
 /* --- shorthand --- */
 
 /* Returns the shorthand field of `group` for a node that is not a map: one whose choices contain it, or one
- * without choices. */
+ * without choices, for maps if the node is a list of them. */
 static const dt_field *find_shorthand(const char *group, const dt_yaml_node *node)
 {
     bool scalar = node->kind == DT_YAML_SCALAR;
+    bool has_maps = !scalar && node->first != NULL && node->first->kind == DT_YAML_MAP;
     const dt_field *open = NULL;
 
     for (size_t i = 0; i < dt_fields_count; i++) {
@@ -197,8 +198,10 @@ static const dt_field *find_shorthand(const char *group, const dt_yaml_node *nod
             continue;
         if (scalar && dt_field_has_choice(field, node->text))
             return field;
-        if (field->choices == NULL &&
-            (scalar || field->type == DT_FIELD_STRINGS || field->type == DT_FIELD_MAPS))
+        if (field->choices != NULL ||
+            (!scalar && field->type != DT_FIELD_STRINGS && field->type != DT_FIELD_MAPS))
+            continue;
+        if (open == NULL || (field->type == DT_FIELD_MAPS) == has_maps)
             open = field;
     }
     return open;

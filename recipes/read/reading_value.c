@@ -75,6 +75,8 @@ dt_status dt_reading_text_item(const char **out, dt_reading *reading, const dt_f
         return dt_reading_refuse_nothing(reading, field->path, node);
     if (node->kind == DT_YAML_MAP && field == dt_field_find("nodes"))
         return read_node_map(out, reading, field, node);
+    if (node->kind == DT_YAML_MAP && field == dt_field_find("data.train"))
+        return refuse_kind(reading, field, node, " (parts with weights are 'data.mixture')");
     if (node->kind != DT_YAML_SCALAR)
         return refuse_kind(reading, field, node, "");
     *out = node->text;

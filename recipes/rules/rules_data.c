@@ -47,6 +47,60 @@ void dt_rule_urls(const dt_rule_case *c)
     look_at_urls(c, "data.validation", &c->recipe->data.validation);
 }
 
+/* --- mixtures --- */
+
+/* Returns whether data.train has the files of the parts, as in a recipe that was written out completely. */
+static bool has_files_of_parts(const dt_recipe *recipe)
+{
+    int64_t at = 0;
+
+    for (int64_t i = 0; i < recipe->data.mixture.count; i++) {
+        const dt_string_list *files = &dt_recipe_part(recipe, i)->files;
+
+        for (int64_t f = 0; f < files->count; f++, at++)
+            if (at >= recipe->data.train.count ||
+                strcmp(recipe->data.train.items[at], files->items[f]) != 0)
+                return false;
+    }
+    return at == recipe->data.train.count;
+}
+
+/* Broken only within one layer; of two layers the later wins (derive_mixture.c). */
+void dt_rule_mixture(const dt_rule_case *c)
+{
+    if (c->recipe->data.mixture.count > 0 && !has_files_of_parts(c->recipe))
+        dt_rule_broken(c, "data.mixture", "'data.train' and 'data.mixture' cannot be combined");
+}
+
+void dt_rule_mixture_names(const dt_rule_case *c)
+{
+    const dt_recipe *recipe = c->recipe;
+
+    for (int64_t i = 1; i < recipe->data.mixture.count; i++)
+        for (int64_t k = 0; k < i; k++) {
+            const char *name = dt_recipe_part(recipe, i)->name;
+            dt_strbuf shown;
+
+            if (strcmp(name, dt_recipe_part(recipe, k)->name) != 0)
+                continue;
+            dt_strbuf_init(&shown);
+            dt_text_show(&shown, name);
+            dt_rule_broken_item(c, "data.mixture", i, "two parts of 'data.mixture' are named %s",
+                                shown.data);
+            dt_strbuf_release(&shown);
+            return;
+        }
+}
+
+void dt_rule_mixture_kind(const dt_rule_case *c)
+{
+    const dt_architecture *kind = dt_architecture_find(c->recipe->model.kind);
+
+    if (c->recipe->data.mixture.count > 0 && (kind->reads_rows || kind->reads_pairs))
+        dt_rule_broken(c, "data.mixture", "a model of kind '%s' cannot train on a mixture",
+                       kind->name);
+}
+
 /* --- validation --- */
 
 /* Checked only within one layer; of two layers the later wins (derive.c). An earlier, resolved

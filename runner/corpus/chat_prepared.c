@@ -277,7 +277,7 @@ static dt_status read_heads(dt_prepared *out, const chat_work *all, const dt_rec
     facts[0] = dt_chat_facts_of(&rows);
     out->rows = facts;
     DT_TRY(dt_chat_rows_make(&split, &chats, kept, chats.count - kept, &limits,
-                             "data.train, after data.split", err));
+                             dt_arena_printf(arena, "%s, after data.split", all->field), err));
     facts[1] = dt_chat_facts_of(&split);
     out->facts.documents = own.counts.conversations;
     out->facts.tokens = own.counts.tokens;
@@ -392,12 +392,30 @@ out:
     return st;
 }
 
+typedef struct chat_lists {
+    chat_work *all;
+    dt_arena *arena;
+    bool make_it;
+} chat_lists;
+
+static dt_status open_train(dt_prepared *out, const dt_recipe *own, const char *field,
+                            void *context, dt_error *err)
+{
+    const chat_lists *lists = context;
+    int64_t split_of = own->data.validation.count > 0 ? own->data.validation.count : -1;
+
+    lists->all->field = field;
+    return open_list(out, lists->all, own, &own->data.train, split_of, lists->make_it, lists->arena,
+                     err);
+}
+
 dt_status dt_prepare_chats(dt_recipe *recipe, const dt_tokenizer *tokenizer, bool make_it,
                            void (*tell)(const char *text), dt_prepared made[2], dt_arena *arena,
                            dt_error *err)
 {
-    const dt_string_list *validation = &recipe->data.validation;
     chat_work all = {.tokenizer = tokenizer, .pairs = recipe->dpo.beta > 0, .tell = tell};
+    chat_lists lists = {&all, arena, make_it};
+    dt_map_list parts;
     const char *warning = NULL;
     dt_chat *chat = NULL;
     dt_status st = DT_OK;
@@ -406,17 +424,11 @@ dt_status dt_prepare_chats(dt_recipe *recipe, const dt_tokenizer *tokenizer, boo
         goto out;
     DT_TRY(dt_chats_template(&chat, recipe, tokenizer, arena, err));
     all.chat = chat;
-    all.field = "data.train";
-    DT_TRY(open_list(&made[0], &all, recipe, &recipe->data.train,
-                     validation->count > 0 ? validation->count : -1, make_it, arena, err));
+    DT_TRY(dt_prepare_parts(&made[0], &parts, recipe, open_train, &lists, arena, err));
     all.field = "data.validation";
-    DT_TRY(open_list(&made[1], &all, recipe, validation, 0, make_it, arena, err));
+    DT_TRY(open_list(&made[1], &all, recipe, &recipe->data.validation, 0, make_it, arena, err));
     DT_TRY(take_turn_end(&warning, recipe, chat, tokenizer, arena, err));
-    if (made[0].files.count > 0 && (validation->count == 0 || made[1].files.count > 0)) {
-        recipe->data.train = made[0].files;
-        recipe->data.validation = made[1].files;
-        recipe->data.tokens = DT_TOKENS_CHATS;
-    }
+    dt_prepared_take(recipe, made, &parts, DT_TOKENS_CHATS);
     made[0].warnings = warning;
 out:
     dt_chat_free(chat);

@@ -106,6 +106,8 @@ typedef struct dt_prepared {
     /* [2] Of conversations without files: what is known of the rows of those that were read, from the beginning, and of
      * those that data.split keeps for validation; NULL otherwise. facts are of the same conversations. */
     const dt_chat_facts *rows;
+    const dt_part_facts *
+        parts; /* of each part of a mixture, if `rows` is of all its conversations; NULL: not known */
 } dt_prepared;
 
 typedef struct dt_prepare_options {

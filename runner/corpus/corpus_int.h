@@ -207,6 +207,20 @@ dt_status dt_prepare_chats(dt_recipe *recipe, const dt_tokenizer *tokenizer, boo
 
 /* Sentence pairs: the steps from the files in a recipe to tokens. */
 
+/* mixture: prepares training files, of each part of data.mixture on its own. */
+
+/* Prepares own->data.train; `field` is for messages. */
+typedef dt_status dt_prepare_list(dt_prepared *out, const dt_recipe *own, const char *field,
+                                  void *context, dt_error *err);
+/* Calls open_list for data.train, or for each part. *out: all files together, none if a part has none. *parts: the parts
+ * with the files that were made of them. */
+dt_status dt_prepare_parts(dt_prepared *out, dt_map_list *parts, const dt_recipe *recipe,
+                           dt_prepare_list *open_list, void *context, dt_arena *arena,
+                           dt_error *err);
+/* Puts files of this kind into the recipe, if all were made. made: of training and of validation. */
+void dt_prepared_take(dt_recipe *recipe, const dt_prepared made[2], const dt_map_list *parts,
+                      dt_tokens_kind kind);
+
 /* pair_files: finds the files of sentence pairs that an entry of data.train or data.validation
  * refers to.
  *

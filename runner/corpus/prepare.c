@@ -127,6 +127,34 @@ static bool knows_tokens(const dt_prepared *made)
     return made->files.count > 0 || made->counted;
 }
 
+typedef struct text_lists {
+    const dt_prepare_options *options;
+    const dt_prepared *validation;
+    dt_arena *arena;
+    bool make_it;
+} text_lists;
+
+/* Prepares the training files of a recipe, or of one part, and checks that they are enough. */
+static dt_status open_text(dt_prepared *out, const dt_recipe *own, const char *field, void *context,
+                           dt_error *err)
+{
+    const text_lists *lists = context;
+    bool has_validation = own->data.validation.count > 0;
+    int64_t left;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_prepared_open(out, &own->data.train, field, lists->options, lists->make_it,
+                            lists->arena, err));
+    if (!knows_tokens(out) || (has_validation && !knows_tokens(lists->validation)))
+        goto out;
+    st = dt_dataset_split(&left, own, out->facts.tokens,
+                          has_validation ? lists->validation->facts.tokens : -1, err);
+    if (st != DT_OK && strcmp(field, "data.train") != 0)
+        dt_error_prefix(err, "%s", field);
+out:
+    return st;
+}
+
 static bool has_pairs(const dt_recipe *recipe)
 {
     return recipe->data.tokens == DT_TOKENS_PAIRS ||
@@ -141,7 +169,8 @@ dt_status dt_prepare_recipe(dt_recipe *recipe, bool make_it, void (*tell)(const 
     dt_tokenizer *tokenizer = NULL;
     dt_prepared made[2] = {{.found = false}, {.found = false}};
     dt_status st = DT_OK;
-    int64_t left;
+    dt_map_list parts;
+    text_lists lists;
     bool text;
 
     if (has_pairs(recipe)) {
@@ -165,20 +194,11 @@ dt_status dt_prepare_recipe(dt_recipe *recipe, bool make_it, void (*tell)(const 
     DT_TRY(take_end_of_text(recipe, tokenizer, text, err));
     if (!text)
         goto out;
-    DT_TRY(dt_prepared_open(&made[0], &recipe->data.train, "data.train", &options, make_it, arena,
-                            err));
+    lists = (text_lists){&options, &made[1], arena, make_it};
     DT_TRY(dt_prepared_open(&made[1], &recipe->data.validation, "data.validation", &options,
                             make_it, arena, err));
-    if (knows_tokens(&made[0]) && (recipe->data.validation.count == 0 || knows_tokens(&made[1])))
-        DT_TRY(dt_dataset_split(&left, recipe, made[0].facts.tokens,
-                                recipe->data.validation.count == 0 ? -1 : made[1].facts.tokens,
-                                err));
-    if (made[0].files.count > 0 &&
-        (recipe->data.validation.count == 0 || made[1].files.count > 0)) {
-        recipe->data.train = made[0].files;
-        recipe->data.validation = made[1].files;
-        recipe->data.tokens = DT_TOKENS_LLMC;
-    }
+    DT_TRY(dt_prepare_parts(&made[0], &parts, recipe, open_text, &lists, arena, err));
+    dt_prepared_take(recipe, made, &parts, DT_TOKENS_LLMC);
     made[0].warnings = describe_warnings(recipe, tokenizer, arena);
 out:
     dt_tokenizer_free(tokenizer);

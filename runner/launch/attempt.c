@@ -206,7 +206,7 @@ static dt_status add_row(dt_store *store, const beginning *attempt, dt_arena *ar
                       : attempt->task != NULL
                           ? json_array()
                           : dt_overrides_of_launch(attempt->source, recipe, arena);
-    json_t *origin = dt_provenance_make(attempt->source->path, &attempt->flight->plan, arena);
+    json_t *origin = dt_provenance_make(attempt->source->path, attempt->flight, arena);
     char hash[HASH_SIZE], absolute[PATH_MAX];
     const char *json;
     dt_status st = DT_OK;
@@ -430,7 +430,7 @@ dt_status dt_attempt_resume(dt_store *store, const dt_run *run, const char *chec
     DT_TRY(write_plan(flight, run->id, attempt, checkpoint, folder, arena, err));
     write_origins(flight, attempt, folder, NULL, folder, attempt - 1, arena);
     recipe_text(&json, hash, &flight->recipe, arena);
-    origin = dt_provenance_make(run->recipe_path, &flight->plan, arena);
+    origin = dt_provenance_make(run->recipe_path, flight, arena);
     DT_TRY(dt_store_attempt_add(store, run->id, resume_place->step,
                                 dt_preflight_steps(flight, resume_place), json, hash,
                                 dt_clock_wall_ms(), &added, err));

@@ -147,6 +147,11 @@ void dt_run_estimate_add(dt_table *table, const dt_run_estimate *estimate)
         dt_table_add(table, DT_STYLE_PLAIN, "%s",
                      dt_preflight_chats_text(estimate->flight, table->arena));
     }
+    if (estimate->flight->plan.recipe.data.mixture.count > 0) {
+        dt_table_add(table, DT_STYLE_DIM, "mixture");
+        dt_table_add(table, DT_STYLE_PLAIN, "%s",
+                     dt_preflight_mixture_text(estimate->flight, table->arena));
+    }
     if (!isnan(estimate->epochs)) {
         dt_table_add(table, DT_STYLE_DIM, "epochs");
         dt_table_add(table, DT_STYLE_PLAIN, "%.3g", estimate->epochs);
@@ -168,6 +173,9 @@ void dt_run_estimate_note(const dt_run_estimate *estimate, const dt_call *call)
 
     if (estimate->flight->warning != NULL)
         dt_report_note(call, "warning: %s", estimate->flight->warning);
+    if (estimate->flight->plan.recipe.data.mixture.count > 0)
+        dt_report_note(call, "mixture: %s",
+                       dt_preflight_mixture_text(estimate->flight, call->arena));
     dt_report_note(call, "%s parameters, %s per rank; the steps take %s (%s)",
                    dt_format_count(count, sizeof(count), (double)memory->parameter_count),
                    dt_format_bytes(bytes, sizeof(bytes), (double)memory->total_bytes),
@@ -191,6 +199,8 @@ void dt_run_estimate_to_json(json_t *object, const dt_run_estimate *estimate)
     }
     if (flight->chats != NULL)
         json_object_set_new(data, "chats", dt_preflight_chats_to_json(flight));
+    if (flight->plan.recipe.data.mixture.count > 0)
+        json_object_set_new(data, "mixture", dt_preflight_mixture_to_json(flight));
     json_object_set_new(data, "kind",
                         flight->data_kind != NULL ? json_string(flight->data_kind) : json_null());
     json_object_set_new(data, "tokenizer",

@@ -351,7 +351,9 @@ static double epochs_of(const dt_preflight *flight)
 
     if (flight->plan.recipe.schedule.epochs > 0 && flight->plan.recipe.schedule.steps == 0)
         return (double)flight->plan.recipe.schedule.epochs;
-    if (dt_packs_fixed(&flight->plan.recipe)) /* packed sequences contain padding */
+    if (flight->plan.recipe.data.mixture.count > 0)
+        tokens = (double)(dt_preflight_mixture_samples(flight) * flight->plan.recipe.batch.tokens);
+    else if (dt_packs_fixed(&flight->plan.recipe)) /* packed sequences contain padding */
         tokens = (double)(flight->data.train_packs * flight->plan.recipe.batch.tokens);
     return tokens > 0 && steps > 0 ? (double)flight->tokens_per_step * (double)steps / tokens : NAN;
 }

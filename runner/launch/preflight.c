@@ -185,7 +185,8 @@ static void count_files(dt_preflight *out, const dt_recipe *here, dt_arena *aren
 }
 
 /* What is known of conversations without files. */
-static void take_rows(dt_dataset_facts *out, const dt_prepared *train, const dt_prepared *valid)
+static void take_rows(dt_dataset_facts *out, const dt_prepared *train, const dt_prepared *valid,
+                      int64_t parts)
 {
     if (out->chats.rows > 0 || train->rows == NULL)
         return;
@@ -193,6 +194,8 @@ static void take_rows(dt_dataset_facts *out, const dt_prepared *train, const dt_
     out->valid_chats = valid->rows != NULL ? valid->rows[0] : train->rows[1];
     if (!train->counted)
         return;
+    for (int64_t i = 0; train->parts != NULL && i < parts; i++)
+        out->parts[i] = train->parts[i];
     out->train_packs = out->chats.rows;
     out->train_tokens = out->chats.row_tokens;
 }
@@ -209,7 +212,7 @@ static dt_status check_data(dt_preflight *out, dt_recipe *here, const dt_recipe 
     if (here->data.tokens == DT_TOKENS_PAIRS) /* their files have several formats */
         count_files(out, here, arena);
     DT_TRY(dt_dataset_check(&out->data, here, NULL, err));
-    take_rows(&out->data, &train, &validation);
+    take_rows(&out->data, &train, &validation, here->data.mixture.count);
     if (make && out->chats != NULL)
         dt_report_say("%s", dt_preflight_chats_text(out, arena));
     if (make && out->data.too_long > 0)

@@ -83,6 +83,13 @@ json_t *dt_preflight_chats_to_json(const dt_preflight *flight);
 /* Shares of the tokens that are trained, and of the assistants' text that the template leaves out. */
 double dt_chat_trained_share(const dt_preflight_chats *chats);
 double dt_chat_dropped_share(const dt_preflight_chats *chats);
+/* mixture_facts.c: the parts of data.mixture in one line, or as JSON: "wiki 70 % (2.1 epochs of 1,200 sequences), ..." */
+const char *dt_preflight_mixture_text(const dt_preflight *flight, dt_arena *arena);
+json_t *dt_preflight_mixture_to_json(const dt_preflight *flight);
+/* Samples of an epoch of the mixture; 0: only a full read of the data can tell. */
+int64_t dt_preflight_mixture_samples(const dt_preflight *flight);
+/* Returns the sequences (for sentence pairs: batches) of one step, over all replicas and micro-steps. */
+int64_t dt_preflight_samples(const dt_preflight *flight);
 /* Returns DT_ERR_RECIPE if the recipe's steps do not fit its data, as far as known. Sets flight->warning. */
 dt_status dt_preflight_check_steps(dt_preflight *flight, dt_arena *arena, dt_error *err);
 /* Returns the steps of the whole run as the engine will count them with this plan, from its

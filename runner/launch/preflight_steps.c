@@ -13,9 +13,7 @@ static bool has_pairs(const dt_preflight *flight)
     return flight->plan.recipe.batch.max_tokens > 0;
 }
 
-/* Returns the sequences (for sentence pairs: batches) of one step, over all replicas and
- * micro-steps. */
-static int64_t preflight_samples(const dt_preflight *flight)
+int64_t dt_preflight_samples(const dt_preflight *flight)
 {
     const dt_recipe *recipe = &flight->plan.recipe;
 
@@ -25,7 +23,7 @@ static int64_t preflight_samples(const dt_preflight *flight)
 
 int64_t dt_preflight_items(const dt_preflight *flight)
 {
-    int64_t samples = preflight_samples(flight), groups = flight->data.train_groups;
+    int64_t samples = dt_preflight_samples(flight), groups = flight->data.train_groups;
 
     if (!has_pairs(flight))
         return samples * flight->plan.recipe.batch.tokens;
@@ -40,6 +38,18 @@ double dt_preflight_padding(const dt_preflight *flight)
     return places > 0 ? 1 - (double)flight->data.train_tokens / places : 0;
 }
 
+int64_t dt_preflight_mixture_samples(const dt_preflight *flight)
+{
+    int64_t samples = 0;
+
+    for (int64_t i = 0; i < flight->plan.recipe.data.mixture.count; i++) {
+        if (flight->data.parts[i].samples == 0)
+            return 0;
+        samples += flight->data.parts[i].samples;
+    }
+    return samples;
+}
+
 /* Sets up the sampler of the plan's recipe; returns false if the data's tokens are unknown. */
 static bool count_in(dt_sampler *out, const dt_preflight *flight)
 {
@@ -50,6 +60,12 @@ static bool count_in(dt_sampler *out, const dt_preflight *flight)
     if (has_pairs(flight)) {
         dt_sampler_count_known(out, flight->data.train_groups, false, (uint64_t)recipe->seed);
         return flight->data.train_groups > 0;
+    }
+    if (recipe->data.mixture.count > 0) {
+        int64_t samples = dt_preflight_mixture_samples(flight);
+
+        dt_sampler_count_known(out, samples, true, (uint64_t)recipe->seed);
+        return samples > 0;
     }
     if (dt_packs_fixed(recipe)) {
         dt_sampler_count_known(out, flight->data.train_packs, true, (uint64_t)recipe->seed);
@@ -72,7 +88,7 @@ int64_t dt_preflight_steps(const dt_preflight *flight, const dt_budget_place *re
     if (!count_in(&sampler, flight))
         return 0;
     sampler.tail = recipe->data.tail;
-    return dt_budget_steps(recipe, &sampler, preflight_samples(flight), resume_place);
+    return dt_budget_steps(recipe, &sampler, dt_preflight_samples(flight), resume_place);
 }
 
 dt_status dt_preflight_check_steps(dt_preflight *flight, dt_arena *arena, dt_error *err)
@@ -83,7 +99,7 @@ dt_status dt_preflight_check_steps(dt_preflight *flight, dt_arena *arena, dt_err
     dt_status st = DT_OK;
 
     if (count_in(&sampler, flight))
-        DT_TRY(dt_sampler_set_tail(&sampler, recipe->data.tail, preflight_samples(flight), err));
+        DT_TRY(dt_sampler_set_tail(&sampler, recipe->data.tail, dt_preflight_samples(flight), err));
     if (steps > 0 && recipe->schedule.epochs > 0 && recipe->schedule.warmup_steps > steps)
         flight->warning =
             dt_arena_printf(arena,

@@ -203,8 +203,9 @@ static void add_data(json_t *out, const dt_recipe *recipe, dt_arena *arena)
     json_decref(digests);
 }
 
-json_t *dt_provenance_make(const char *recipe_path, const dt_plan *plan, dt_arena *arena)
+json_t *dt_provenance_make(const char *recipe_path, const dt_preflight *flight, dt_arena *arena)
 {
+    const dt_plan *plan = &flight->plan;
     const struct passwd *user = getpwuid(getuid());
     char host[HOST_NAME_MAX + 1] = "", folder[PATH_MAX];
     json_t *out = json_object(), *weights;
@@ -220,6 +221,8 @@ json_t *dt_provenance_make(const char *recipe_path, const dt_plan *plan, dt_aren
     json_object_set_new(out, "git", ask_git_of(recipe_path, &plan->recipe, arena));
     if (plan->recipe.task == DT_TASK_TRAIN)
         add_data(out, &plan->recipe, arena);
+    if (plan->recipe.task == DT_TASK_TRAIN && plan->recipe.data.mixture.count > 0)
+        json_object_set_new(out, "mixture", dt_preflight_mixture_to_json(flight));
     weights = dt_weights_provenance(plan);
     if (weights != NULL)
         json_object_set_new(out, "weights", weights);
@@ -311,6 +314,29 @@ static void add_data_line(dt_table *table, const json_t *one)
     }
 }
 
+/* "mixture    wiki 70 % (2.1 epochs), code 30 % (0.4 epochs)" */
+static void add_mixture_line(dt_table *table, const json_t *one)
+{
+    const json_t *mixture = json_object_get(one, "mixture"), *part;
+    dt_strbuf text;
+    size_t i;
+
+    if (json_array_size(mixture) == 0)
+        return;
+    dt_strbuf_init(&text);
+    json_array_foreach(mixture, i, part) {
+        const json_t *epochs = json_object_get(part, "epochs");
+
+        dt_strbuf_add_fmt(&text, "%s%s %.3g %%", i > 0 ? ", " : "", text_of(part, "name"),
+                          100 * json_number_value(json_object_get(part, "share")));
+        if (json_is_number(epochs))
+            dt_strbuf_add_fmt(&text, " (%.3g epochs)", json_number_value(epochs));
+    }
+    dt_table_add(table, DT_STYLE_DIM, "mixture");
+    dt_table_add(table, DT_STYLE_PLAIN, "%s", text.data);
+    dt_strbuf_release(&text);
+}
+
 /* For the first attempt only: later ones resume from checkpoints. */
 static void add_weights_line(dt_table *table, const json_t *first)
 {
@@ -356,6 +382,7 @@ void dt_provenance_add(dt_table *table, const dt_attempt *attempts, int64_t coun
         }
         add_weights_line(table, json_array_get(list, 0));
         add_data_line(table, newest);
+        add_mixture_line(table, newest);
     }
     json_decref(list);
 }

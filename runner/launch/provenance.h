@@ -16,13 +16,13 @@
 #define DT_RUNNER_LAUNCH_PROVENANCE_H
 
 #include "base/json.h"
-#include "recipes/plan/plan.h"
 #include "recipes/read/reader.h"
+#include "runner/launch/preflight.h"
 #include "runner/term/term.h"
 #include "store/run.h"
 
-/* Returns the provenance, a new reference. plan: its recipe has data at paths of this machine. */
-json_t *dt_provenance_make(const char *recipe_path, const dt_plan *plan, dt_arena *arena);
+/* Returns the provenance, a new reference. flight: the recipe of its plan has data at paths of this machine. */
+json_t *dt_provenance_make(const char *recipe_path, const dt_preflight *flight, dt_arena *arena);
 dt_status dt_provenance_store(dt_store *store, const char *run, const json_t *provenance,
                               dt_error *err);
 

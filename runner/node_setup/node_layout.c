@@ -152,6 +152,16 @@ static void move_text(json_t *object, const char *key, const json_t *paths)
         json_object_set(object, key, json_array_get(there, 0));
 }
 
+/* Replaces the files of the parts of a mixture, as those of data.train. */
+static void move_parts(json_t *mixture, const json_t *paths)
+{
+    json_t *part;
+    size_t i;
+
+    json_array_foreach(mixture, i, part)
+        json_object_set_new(part, "files", moved(json_object_get(part, "files"), paths));
+}
+
 /* Replaces the paths of weights, each of which is a single file. */
 static void move_weights(json_t *weights, const json_t *paths)
 {
@@ -225,6 +235,7 @@ json_t *dt_node_plan(const json_t *plan, const dt_node_layout *layout, bool all_
         json_object_set_new(out, "setup", json_string(layout->setup));
     data = json_object_get(json_object_get(out, "recipe"), "data");
     json_object_set_new(data, "train", moved(json_object_get(data, "train"), layout->paths));
+    move_parts(json_object_get(data, "mixture"), layout->paths);
     json_object_set_new(data, "validation",
                         moved(json_object_get(data, "validation"), layout->paths));
     move_text(data, "tokenizer", layout->paths);

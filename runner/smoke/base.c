@@ -41,6 +41,7 @@ static dt_status train_base(dt_smoke_run *run, dt_smoke *smoke, dt_error *err)
         DT_TRY(write_chats(train[0], err));
         recipe.data.train = (dt_string_list){train, 1};
         recipe.data.validation = (dt_string_list){NULL, 0};
+        recipe.data.mixture.count = 0;
         recipe.data.split = 0;
     }
     DT_TRY(dt_smoke_train(run, &smoke->place, "base", &recipe, NULL, err));

@@ -30,6 +30,7 @@ static void keep_one_step(dt_recipe *out, const dt_smoke *smoke)
     if (wanted >= total)
         return;
     out->data.validation.count = 0;
+    out->data.mixture.count = 0; /* its files are those of 'train' */
     out->data.split = 1 - wanted / total;
 }
 

@@ -122,6 +122,7 @@ FIELDS = {
     'precision.min_loss_scale': [value(1, 'half', FP16, HALF)],
     'precision.tf32': [value('true', 'plain')],
     'data.train': [value('[corpus.txt, more.txt]', 'sgd')],
+    'data.mixture': [value('[{files: corpus.txt, weight: 1}, {files: more.txt, weight: 2}]', 'half')],
     'data.validation': [value('[more.txt]', 'sgd')],
     'data.split': [value(0.2, 'plain'), value(0, None)],
     'data.tokens': [value('byte', 'sgd')],

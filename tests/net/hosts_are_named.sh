@@ -20,4 +20,9 @@ sed -i 's/train: corpus.txt/train: "part-*.txt"/' "$net/launch/r.yaml"
 launch parts-hosts
 launch parts-here --set 'nodes=[localhost, localhost#2]'
 same_curve parts-hosts parts-here 7
+# So are the parts of a mixture; a pattern is one entry of its part here, and two files there.
+sed -i 's/train: "part-\*.txt"/mixture: [{files: "part-*.txt", weight: 3}, {files: corpus.txt, weight: 1}]/' "$net/launch/r.yaml"
+launch mixture-hosts
+launch mixture-here --set 'nodes=[localhost, localhost#2]'
+same_curve mixture-hosts mixture-here 7
 wants 2 "twice" "$dtrun" launch "$net/launch/r.yaml" --set 'nodes=[host1, "host[1-2]"]'

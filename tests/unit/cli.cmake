@@ -9,6 +9,7 @@ dt_test(NAME base_resources LABEL unit LIBS dt_base
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_base_resources.c)
 dt_test(NAME launch_attempt LABEL unit LIBS dt_supervisor dt_recipe_reader dt_data dt_checkpoint dt_weights dt_store_support dt_term
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_launch_attempt.c ${PROJECT_SOURCE_DIR}/runner/launch/attempt.c
+    ${PROJECT_SOURCE_DIR}/runner/launch/mixture_facts.c
     ${PROJECT_SOURCE_DIR}/runner/launch/preflight_steps.c
     ${PROJECT_SOURCE_DIR}/runner/launch/provenance.c ${PROJECT_SOURCE_DIR}/runner/launch/weights.c)
 dt_test(NAME base_child LABEL unit LIBS dt_base SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_base_child.c)

@@ -1,5 +1,5 @@
 # dt_data and dt_checkpoint
-foreach(part tokenizer dataset documents chats packs rows npy pairs sampler check fingerprint)
+foreach(part tokenizer dataset documents chats packs rows npy pairs sampler mixture check fingerprint)
   dt_test(NAME data_${part} LABEL unit LIBS dt_data
     SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_data_${part}.c ${CMAKE_CURRENT_SOURCE_DIR}/data_support.c)
 endforeach()

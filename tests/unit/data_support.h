@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "engine/data/data.h"
 
-#define DATA_MAX_FILES 4
+#define DATA_MAX_FILES 8
 
 typedef struct data_folder {
     char path[64];
