@@ -69,6 +69,7 @@ dt_status dt_engine_train(int argc, char **argv, dt_error *err);
 dt_status dt_engine_chat(int argc, char **argv, dt_error *err);
 dt_status dt_engine_generate(int argc, char **argv, dt_error *err);
 dt_status dt_engine_score(int argc, char **argv, dt_error *err);
+dt_status dt_engine_evaluate(int argc, char **argv, dt_error *err);
 dt_status dt_engine_export(int argc, char **argv, dt_error *err);
 
 #endif

@@ -25,6 +25,8 @@ static const char help[] =
     "                         [options of generate]\n"
     "       dtrun-engine score --checkpoint DIR --input FILE [--target FILE] [--device NAME]\n"
     "                          [--threads N] [--json]\n"
+    "       dtrun-engine evaluate (--checkpoint DIR | --recipe FILE) --input FILE [--device NAME]\n"
+    "                             [--threads N] [--precision P]\n"
     "       dtrun-engine export --checkpoint DIR --output DIR [--origin DIR] [--dtype TYPE]\n"
     "                           [--file-mb N]\n"
     "       dtrun-engine --version | --help\n"
@@ -42,6 +44,7 @@ static const char help[] =
     "score      print the log-likelihood and token count of each line of a file, then the totals; "
     "with\n"
     "           --target, of each line of that file given the line of --input.\n"
+    "evaluate   print the result of each row of evaluation tasks as JSON, one a line.\n"
     "export     write a folder that Hugging Face transformers can load; prints its contents as "
     "JSON.\n"
     "\n"
@@ -51,6 +54,7 @@ static const char help[] =
     "printed)\n"
     "  --prompt-file FILE read the prompt from this file, - for stdin\n"
     "  --input FILE       lines to continue, translate or score, - for stdin\n"
+    "  --recipe FILE      a resolved recipe as JSON, whose model.from has the weights\n"
     "  --target FILE      lines of translations to score\n"
     "  --chat FILE        conversations, a JSON object a line, or one in several lines\n"
     "  --template DIR     folder with the chat template and the tokenizer's settings\n"
@@ -104,6 +108,8 @@ int main(int argc, char **argv)
         st = dt_engine_chat(argc - 1, argv + 1, &err);
     else if (strcmp(command, "score") == 0)
         st = dt_engine_score(argc - 1, argv + 1, &err);
+    else if (strcmp(command, "evaluate") == 0)
+        st = dt_engine_evaluate(argc - 1, argv + 1, &err);
     else if (strcmp(command, "export") == 0)
         st = dt_engine_export(argc - 1, argv + 1, &err);
     else if (argc < 2)

@@ -40,6 +40,7 @@ const dt_command *const dt_commands[] = {
     &dt_command_generate,
     &dt_command_chat,
     &dt_command_score,
+    &dt_command_evaluate,
     &dt_command_checkpoints,
     &dt_command_doctor,
     &dt_command_plan,

@@ -116,6 +116,16 @@ dt_status dt_store_event_list(dt_store *store, dt_store_event **out, int64_t *co
         DT_INT(after_id), DT_INT(limit > 0 ? limit : -1));
 }
 
+dt_status dt_store_event_list_of_kind(dt_store *store, dt_store_event **out, int64_t *count,
+                                      const char *run, const char *kind, dt_arena *arena,
+                                      dt_error *err)
+{
+    return DT_SQL_LIST_OF_RUN(
+        out, count, &stored_row, store, run, arena, err,
+        DT_SQL_SELECT(STORED_EVENT, "FROM events WHERE run = ?1 AND kind = ?2 ORDER BY event"),
+        DT_TEXT(kind));
+}
+
 /* checkpoint: records saved checkpoints. A directory that is written again (a resumed run passes the same step)
  * replaces the older checkpoint.
  *

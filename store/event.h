@@ -60,6 +60,11 @@ dt_status dt_store_event_list(dt_store *store, dt_store_event **out, int64_t *co
                               const char *run, int64_t after_id, int64_t limit, dt_arena *arena,
                               dt_error *err);
 
+/* Lists those of a kind. */
+dt_status dt_store_event_list_of_kind(dt_store *store, dt_store_event **out, int64_t *count,
+                                      const char *run, const char *kind, dt_arena *arena,
+                                      dt_error *err);
+
 /* --- event.c: checkpoints */
 typedef struct dt_store_checkpoint {
     int64_t attempt, step, bytes, time_ms;

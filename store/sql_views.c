@@ -125,6 +125,19 @@ static const dt_sql_column event_columns[] = {
     {0},
 };
 
+static const dt_sql_column evaluation_columns[] = {
+    {"run", "text", "id of the run", "r.id"},
+    {"step", "integer", "step of the checkpoint", "json_extract(v.json, '$.step')"},
+    {"attempt", "integer", "the newest attempt at that time", "v.attempt"},
+    {"time", "text", "when it was computed", TIME("v.time_ms")},
+    {"task", "text", "name of the task", "t.key"},
+    {"rows", "integer", "rows of the task", "json_extract(t.value, '$.rows')"},
+    {"metric", "text", "name of the metric: `acc`, `exact_match`, `word_perplexity`, ...", "m.key"},
+    {"value", "real", "value; NULL if it was not a number", "json_extract(m.value, '$.value')"},
+    {"stderr", "real", "its standard error, or NULL", "json_extract(m.value, '$.stderr')"},
+    {0},
+};
+
 const dt_sql_view dt_sql_views[] = {
     {"runs", "One row for each run.",
      "main.runs r JOIN main.attempts a ON a.run = r.run AND a.attempt = r.attempt", run_columns},
@@ -144,6 +157,13 @@ const dt_sql_view dt_sql_views[] = {
      "main.checkpoints c JOIN main.runs r ON r.run = c.run", checkpoint_columns},
     {"events", "One row for each event of a run.",
      "main.events v JOIN main.runs r ON r.run = v.run", event_columns},
+    {"evaluations",
+     "One row for each metric of each evaluation of a task (docs/evaluation.md). A step can be "
+     "evaluated more than once.",
+     "main.events v JOIN main.runs r ON r.run = v.run"
+     " JOIN json_each(CASE WHEN json_valid(v.json) THEN v.json END, '$.tasks') t"
+     " JOIN json_each(t.value, '$.metrics') m WHERE v.kind = 'evaluation'",
+     evaluation_columns},
     {0},
 };
 

@@ -146,4 +146,29 @@ typedef struct dt_score_options {
 
 dt_status dt_score(const dt_score_options *options, dt_error *err);
 
+/* evaluate: computes the results of rows of tasks (engine/evaluation/) under a checkpoint, or under weights that no run
+ * has trained.
+ *
+ * Memory     of passes over the longest row
+ * Errors     DT_ERR_USAGE naming task and row, those of all rows before the first pass; else as in dt_generate
+ */
+
+typedef struct dt_evaluate_options {
+    const char *checkpoint;       /* checkpoint directory; "": recipe and base are the model */
+    const dt_recipe *recipe;      /* of a model without a checkpoint */
+    const dt_weights_files *base; /* of an adapter (dt_loaded_open), or the weights of `recipe` */
+    const char *text;             /* lines (engine/evaluation/evaluation.h) */
+    size_t length;
+    const char *device; /* device: "cpu" or "cuda:N" */
+    int64_t threads;    /* CPU threads; 0: all cores */
+    dt_dtype precision; /* F32 or BF16: type of weights and activations */
+    /* Called with the result of each row as a line, in order; an error ends the evaluation. */
+    dt_status (*emit)(void *context, const dt_strbuf *line, dt_error *err);
+    /* Called before each pass; can be NULL. An error ends the evaluation. */
+    dt_status (*before)(void *context, dt_error *err);
+    void *context;
+} dt_evaluate_options;
+
+dt_status dt_evaluate_lines(const dt_evaluate_options *options, dt_error *err);
+
 #endif

@@ -66,6 +66,32 @@ out:
     return st;
 }
 
+dt_status dt_loaded_open_weights(dt_loaded *l, const dt_recipe *recipe,
+                                 const dt_weights_files *files, dt_error *err)
+{
+    const json_t *tokenizer;
+    dt_status st = DT_OK;
+
+    dt_arena_init(&l->arena, 0);
+    l->recipe = *recipe;
+    l->recipe.lora.rank = 0;
+    l->base_files = *files;
+    DT_TRY(dt_weights_open(&l->base, &l->base_files, err));
+    tokenizer = dt_weights_tokenizer(l->base);
+    if (recipe->data.tokenizer[0] != '\0') {
+        DT_TRY(dt_tokenizer_read(&l->tokenizer, recipe, err));
+    } else if (tokenizer != NULL) {
+        DT_TRY(dt_tokenizer_from_json(&l->tokenizer, tokenizer, err));
+        DT_TRY(dt_tokenizer_load(l->tokenizer, files->folder, err));
+    } else {
+        DT_THROW(err, DT_ERR_USAGE, "'%s' has no tokenizer.json", files->folder);
+    }
+    (void)dt_tokenizer_set_end_of_text(l->tokenizer, &l->recipe);
+    DT_TRY(find_ends(l, err));
+out:
+    return st;
+}
+
 /* Copy one parameter to its unit's flat buffer, in the model's type. */
 static dt_status put_weights(dt_loaded *l, const dt_param *param, const float *host, dt_error *err)
 {
@@ -154,6 +180,8 @@ dt_status dt_loaded_open_model(dt_loaded *l, const char *device, int64_t threads
     config.dtype = dtype;
     each = dt_dtype_bytes(dtype);
     rows = room->sequences * larger(room->versions, 1);
+    if (room->tokens > 0 && room->tokens < config.tokens)
+        config.tokens = room->tokens;
     /* a pass over one token per row needs as many rows as this many samples have */
     config.batch = larger(room->batch, (rows + config.tokens - 1) / config.tokens);
     config.sequences = room->sequences;

@@ -48,12 +48,17 @@ typedef struct dt_loaded_room {
     int64_t sequences; /* texts or translations that are extended at once */
     int64_t kept;      /* tokens cached per text; 0: the context */
     int64_t versions;  /* hypotheses per translation; 0: one */
+    int64_t tokens;    /* tokens of a pass; 0: the context */
 } dt_loaded_room;
 
 /* Open recipe and tokenizer. A zeroed dt_loaded can be closed. base: the files of the base of an adapter, borrowed until
  * close; NULL or of kind none: they are where the recipe says. */
 dt_status dt_loaded_open(dt_loaded *out, const char *path, const dt_weights_files *base,
                          dt_error *err);
+/* The same for a model whose weights are in `files`, without a checkpoint. Borrows both until close. DT_ERR_USAGE if the
+ * recipe names no tokenizer. */
+dt_status dt_loaded_open_weights(dt_loaded *out, const dt_recipe *recipe,
+                                 const dt_weights_files *files, dt_error *err);
 /* Then take the weights of a folder, a whole model, instead of the checkpoint's. */
 dt_status dt_loaded_replace_weights(dt_loaded *l, const char *folder, dt_error *err);
 /* Then open the model for incremental decoding. dtype: type of weights and activations. */

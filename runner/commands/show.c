@@ -16,9 +16,10 @@
 #include "runner/term/term.h"
 #include "runner/view/compare/compare.h"
 #include "runner/view/recipe/recipe_report.h"
+#include "runner/view/runs/results.h"
 #include "runner/view/runs/runs.h"
 
-enum { SPARK_COLUMNS = 40, BESIDE_SPARK = 29 };
+enum { SPARK_COLUMNS = 40, BESIDE_SPARK = 29, EVALUATIONS_SHOWN = 6 };
 
 typedef struct facts {
     dt_attempt *attempts;
@@ -26,7 +27,8 @@ typedef struct facts {
     const char **metric_names;
     const char *run, *folder;
     const char *loss_spark, *valid_spark; /* "" if none */
-    int64_t attempts_count, checkpoints_count, metric_names_count;
+    dt_task_results *results;             /* of evaluation tasks, of each step */
+    int64_t attempts_count, checkpoints_count, metric_names_count, results_count;
 } facts;
 
 static dt_status gather(facts *out, dt_store *store, const dt_run *run, dt_arena *arena,
@@ -42,6 +44,7 @@ static dt_status gather(facts *out, dt_store *store, const dt_run *run, dt_arena
                                  arena, err));
     DT_TRY(dt_store_checkpoint_list(store, &out->checkpoints, &out->checkpoints_count, run->id,
                                     arena, err));
+    DT_TRY(dt_results_list(&out->results, &out->results_count, store, run->id, arena, err));
     for (int64_t i = 0; i < out->checkpoints_count; i++)
         if (dt_store_checkpoint_exists(&out->checkpoints[i]))
             out->checkpoints[kept++] = out->checkpoints[i];
@@ -78,6 +81,8 @@ static dt_status print_json(dt_store *store, const dt_run *run, const facts *all
     json_object_set_new(object, "recipe_hash", json_string(run->recipe_hash));
     json_object_set(object, "checkpoints", paths);
     json_object_set(object, "metrics", names);
+    json_object_set_new(object, "evaluations",
+                        dt_results_to_json(all->results, all->results_count));
     json_object_set(object, "recipe", recipe);
     if (dt_task_of_lines(run) && dt_task_plan(&plan, run, arena, NULL) == DT_OK)
         json_object_set_new(object, "output", dt_json_text(plan.task.output));
@@ -245,6 +250,27 @@ static void add_checkpoints(dt_strbuf *out, const dt_term *term, const facts *al
     dt_table_write(out, &table, term, 2);
 }
 
+/* Adds the results of evaluation tasks: the first step that was evaluated, and the last ones. */
+static void add_results(dt_strbuf *out, const dt_term *term, const facts *all, dt_arena *arena)
+{
+    int64_t count = all->results_count, left_out = count - EVALUATIONS_SHOWN;
+    dt_results_column *columns = dt_arena_alloc_array(arena, EVALUATIONS_SHOWN, sizeof(columns[0]));
+    size_t shown = 0;
+
+    for (int64_t i = 0; i < count; i++)
+        if (i == 0 || i > left_out)
+            columns[shown++] = (dt_results_column){
+                dt_arena_printf(arena, "step %lld", (long long)all->results[i].step),
+                &all->results[i].results};
+    if (shown == 0)
+        return;
+    dt_strbuf_add_char(out, '\n');
+    dt_results_add(out, term, columns, shown, 2, arena);
+    if (left_out > 0)
+        dt_term_add(out, term, DT_STYLE_DIM, "  and %lld more steps (--json has all)\n",
+                    (long long)left_out);
+}
+
 /* Adds what happened to the files that the newest attempt of a command made. */
 static dt_status add_files(dt_strbuf *out, const dt_term *term, dt_store *store, const dt_run *run,
                            dt_arena *arena, dt_error *err)
@@ -327,6 +353,7 @@ static dt_status print_text(dt_store *store, const dt_run *run, facts *all, dt_a
     add_facts(&text, &term, run, &timing, all, arena);
     add_attempts(&text, &term, all, arena);
     add_checkpoints(&text, &term, all, arena);
+    add_results(&text, &term, all, arena);
     DT_TRY(add_files(&text, &term, store, run, arena, err));
     add_recipe(&text, &term, run->recipe_text);
     DT_TRY(dt_report_styled(&text, err));
@@ -398,6 +425,8 @@ const dt_command dt_command_show = {
         "Prints what --set changed, the numbers, and the provenance: the command, user, host and\n"
         "dtrun version of each launch and resume, the git commit of the recipe's folder with the\n"
         "number of files changed since, and the data with their digests.\n"
-        "--json has them as changes and provenance, and the origins of recipe values as origins.\n",
+        "Prints results of evaluation tasks (`dtrun evaluate`) of each step.\n"
+        "--json has them as changes and provenance, the origins of recipe values as origins, and\n"
+        "the results of tasks as evaluations: attempt, step, time_ms and tasks.\n",
     .run = show,
 };

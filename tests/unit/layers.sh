@@ -21,7 +21,7 @@ check recipes base recipes
 check engine base recipes/fields recipes/architecture recipes/cost recipes/foreign recipes/plan engine
 check store base store
 check web base store web
-check runner base recipes engine/bleu engine/chat engine/data engine/tokens engine/checkpoint engine/strategy engine/weights store web runner
+check runner base recipes engine/bleu engine/chat engine/data engine/tokens engine/checkpoint engine/evaluation engine/strategy engine/weights store web runner
 
 # Inside recipes/, engine/ and runner/, folder by folder; files next to the folders are for all of them.
 inside() { # part folder allowed...
@@ -55,10 +55,11 @@ inside engine comm channel device ops
 inside engine strategy comm device model ops optim
 inside engine checkpoint comm data model strategy
 inside engine weights checkpoint data model ops strategy
+inside engine evaluation data device model tokens
 inside engine search data device model
-inside engine train bleu search channel checkpoint comm data device model ops optim strategy weights
+inside engine train bleu evaluation search channel checkpoint comm data device model ops optim strategy weights
 inside engine task channel generate tokens
-inside engine generate chat checkpoint data device model search tokens train weights
+inside engine generate chat checkpoint data device evaluation model search tokens train weights
 inside runner term
 inside runner channel
 inside runner predict

@@ -8,6 +8,7 @@
 #include "base/strbuf.h"
 #include "engine/bleu/bleu.h"
 #include "runner/term/term.h"
+#include "runner/view/runs/results.h"
 #include "runner/view/runs/runs.h"
 #include "store/curve.h"
 
@@ -101,6 +102,7 @@ typedef struct dt_comparison {
     dt_curve *curves;    /* metric m of run r at m * count + r */
     int64_t *first_step; /* of each metric, over all runs */
     int64_t *last_step;
+    dt_task_results *results; /* of each run: the newest result of each evaluation task */
 } dt_comparison;
 
 /* Fills in the rest of *io, whose store, runs and count are given. Compares `metrics` (count 0: all
@@ -109,7 +111,8 @@ typedef struct dt_comparison {
 dt_status dt_comparison_make(dt_comparison *io, const char *const *metrics, size_t metrics_count,
                              size_t buckets, dt_arena *arena, dt_error *err);
 
-/* {"runs": [{run, name, state, ..., "recipe": {key: value}, "metrics": {name: {best, last}}}]}.
+/* {"runs": [{run, name, state, ..., "recipe": {key: value}, "metrics": {name: {best, last}},
+ * "tasks": {...}}]}.
  * New reference. */
 json_t *dt_comparison_to_json(dt_comparison *comparison, dt_arena *arena);
 void dt_comparison_add(dt_strbuf *out, const dt_term *term, dt_comparison *comparison,

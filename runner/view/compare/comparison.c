@@ -67,12 +67,24 @@ out:
     return st;
 }
 
+static dt_status find_results(dt_comparison *io, dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    io->results = dt_arena_alloc_array(arena, io->count, sizeof(io->results[0]));
+    for (size_t r = 0; r < io->count; r++)
+        DT_TRY(dt_results_newest(&io->results[r], io->store, io->runs[r].run->id, arena, err));
+out:
+    return st;
+}
+
 dt_status dt_comparison_make(dt_comparison *io, const char *const *metrics, size_t metrics_count,
                              size_t buckets, dt_arena *arena, dt_error *err)
 {
     dt_status st = DT_OK;
 
     dt_recipe_diff(&io->keys, &io->keys_count, io->runs, io->count, arena);
+    DT_TRY(find_results(io, arena, err));
     DT_TRY(find_metrics(io, metrics, metrics_count, arena, err));
     io->curves =
         dt_arena_alloc_array(arena, io->metrics_count * io->count + 1, sizeof(io->curves[0]));
@@ -139,6 +151,7 @@ json_t *dt_comparison_to_json(dt_comparison *all, dt_arena *arena)
         }
         json_object_set_new(run, "recipe", recipe);
         json_object_set_new(run, "metrics", metrics_to_json(all, r));
+        json_object_set_new(run, "tasks", dt_evaluation_to_json(&all->results[r].results));
         json_array_append_new(runs, run);
     }
     json_object_set_new(object, "differ", keys);
@@ -324,11 +337,29 @@ static void add_chart(dt_strbuf *out, const dt_term *term, const dt_comparison *
                 arena);
 }
 
+/* Adds the newest results of evaluation tasks, one column a run. */
+static void add_results(dt_strbuf *out, const dt_term *term, const dt_comparison *all,
+                        dt_arena *arena)
+{
+    dt_results_column *columns = dt_arena_alloc_array(arena, all->count, sizeof(columns[0]));
+    size_t before = out->length;
+
+    for (size_t r = 0; r < all->count; r++)
+        columns[r] = (dt_results_column){dt_arena_printf(arena, "%s@%lld", all->runs[r].run->id,
+                                                         (long long)all->results[r].step),
+                                         &all->results[r].results};
+    dt_strbuf_add_char(out, '\n');
+    dt_results_add(out, term, columns, all->count, 2, arena);
+    if (out->length == before + 1)
+        out->data[--out->length] = '\0';
+}
+
 void dt_comparison_add(dt_strbuf *out, const dt_term *term, dt_comparison *all, dt_arena *arena)
 {
     add_runs(out, term, all, arena);
     dt_strbuf_add_char(out, '\n');
     add_recipes(out, term, all, arena);
+    add_results(out, term, all, arena);
     for (size_t m = 0; m < all->metrics_count; m++) {
         add_metric_text(out, term, all, m, arena);
         add_chart(out, term, all, m, arena);
