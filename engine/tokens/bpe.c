@@ -86,7 +86,8 @@ static bool keeps_lines(const dt_bpe *bpe, const char *breaks)
     for (int i = 0; i < bpe->step_count; i++) {
         const dt_normal_step *step = &bpe->steps[i];
         bool plain = step->kind == DT_NORMAL_FORM || step->kind == DT_NORMAL_STRIP_ACCENTS ||
-                     step->kind == DT_NORMAL_LOWERCASE ||
+                     step->kind == DT_NORMAL_LOWERCASE || step->kind == DT_NORMAL_APART ||
+                     step->kind == DT_NORMAL_NONSPACING ||
                      (step->kind == DT_NORMAL_PREPEND && dt_bpe_uses_joints(bpe)) ||
                      (step->kind == DT_NORMAL_REPLACE && strpbrk(step->from, breaks) == NULL &&
                       strpbrk(step->to, breaks) == NULL);
@@ -196,6 +197,10 @@ void dt_bpe_decode(dt_strbuf *out, const dt_bpe *bpe, int32_t id)
 
     if (text == NULL)
         dt_strbuf_add_str(out, DT_UTF8_REPLACEMENT);
+    if (text != NULL && bpe->continues != NULL) {
+        dt_wordpiece_decode(out, bpe, text, length);
+        return;
+    }
     if (byte >= 0)
         dt_strbuf_add_char(out, (char)byte);
     for (size_t at = 0; text != NULL && byte < 0 && at < length;) {

@@ -3,13 +3,14 @@
  *
  * Files     tokenizer.json of Hugging Face, with a BPE model (byte-level as in GPT-2, Llama 3, Qwen and DeepSeek, or
  *           on characters with byte fallback as in Llama 2) or a Unigram model (as in T5, ALBERT, XLM-R and
- *           NLLB); tiktoken files (a base64 token and its id per line), which do not contain the split pattern
+ *           NLLB) or a WordPiece model (as in BERT); tiktoken files (a base64 token and its id per line), which do not contain the split pattern
  *           and the special tokens: these are derived from the file's name or size
  * Ids       equal those of the libraries `tokenizers` (dt_bpe_around has what a post-processor adds) and
  *           `tiktoken` (every special token allowed)
  * Unknown   an unsupported feature of a file is refused by its name, never ignored
  * Unicode   the version of the libutf8proc in this build, 15.0 on Debian 12: letters of later versions (5,004, most
- *           of them hieroglyphs and rare Han) are not letters here, but are in libraries that have 16.0
+ *           of them hieroglyphs and rare Han) are not letters here, but are in libraries that have 16.0. What BERT's parts
+ *           call marks, controls and punctuation is older in the library: 568 code points differ
  * Threads   a dt_bpe is read-only; an encoder belongs to one thread
  * Errors    DT_ERR_CORRUPT naming the file and the fault, DT_ERR_UNSUPPORTED naming the feature; DT_ERR_USAGE for
  *           text that is not UTF-8, with the byte

@@ -312,6 +312,8 @@ static dt_status merge_word(dt_bpe_encoder *e, dt_ids *out, const unsigned char 
 
     if (bpe->is_unigram)
         return add_pieces(e, out, word, length, err);
+    if (bpe->wordpiece.prefix != NULL)
+        return dt_wordpiece_add(out, bpe, word, length, err);
     if (bpe->ignore_merges) {
         int32_t whole = dt_vocab_find(&bpe->vocab, word, length);
 

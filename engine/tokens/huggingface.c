@@ -282,7 +282,7 @@ static dt_status find_separates_lines(dt_bpe *bpe, dt_error *err)
         (bpe->metaspace.mark != NULL && bpe->metaspace.prepend != DT_PREPEND_ALWAYS))
         goto out;
     for (int i = 0; i < bpe->step_count; i++)
-        if (bpe->steps[i].kind == DT_NORMAL_PREPEND ||
+        if (bpe->steps[i].kind == DT_NORMAL_PREPEND || bpe->steps[i].kind == DT_NORMAL_PATTERN ||
             (bpe->steps[i].kind == DT_NORMAL_REPLACE &&
              strpbrk(bpe->steps[i].from, " \t\r\n") != NULL))
             goto out;
@@ -331,7 +331,7 @@ static dt_status find_joints(dt_bpe *bpe, dt_error *err)
     dt_status st = DT_OK;
     const char *blank;
 
-    if (bpe->is_unigram || bpe->byte_level || bpe->ignore_merges)
+    if (bpe->is_unigram || bpe->byte_level || bpe->ignore_merges || bpe->wordpiece.prefix != NULL)
         return DT_OK;
     blank = find_blank(bpe, &from.blank);
     DT_TRY(dt_joints_find(&bpe->joints, &from, err));
@@ -351,7 +351,7 @@ dt_status dt_bpe_read_huggingface(dt_bpe *bpe, const json_t *json, dt_error *err
         "version",        "truncation", "padding", "normalizer",   "pre_tokenizer",
         "post_processor", "decoder",    "model",   "added_tokens", NULL};
     const json_t *model = json_object_get(json, "model"), *added;
-    const char *version = json_string_value(json_object_get(json, "version"));
+    const char *version = json_string_value(json_object_get(json, "version")), *type;
     dt_status st = DT_OK;
 
     DT_TRY(dt_bpe_check_keys(json, "tokenizer.json", keys, err));
@@ -363,7 +363,11 @@ dt_status dt_bpe_read_huggingface(dt_bpe *bpe, const json_t *json, dt_error *err
     DT_TRY(dt_bpe_read_normalizer(bpe, json_object_get(json, "normalizer"), err));
     DT_TRY(dt_bpe_read_pre_tokenizer(bpe, json_object_get(json, "pre_tokenizer"), err));
     DT_TRY(dt_bpe_read_decoder(bpe, json_object_get(json, "decoder"), err));
-    DT_TRY(dt_bpe_read_model(bpe, model, err));
+    type = json_string_value(json_object_get(model, "type"));
+    if (type != NULL && strcmp(type, "WordPiece") == 0)
+        DT_TRY(dt_wordpiece_read(bpe, model, err));
+    else
+        DT_TRY(dt_bpe_read_model(bpe, model, err));
     added = json_object_get(json, "added_tokens");
     DT_TRY(bpe_read_added(bpe, added, json_object_get(model, "vocab"), err));
     DT_TRY(bpe_read_post_processor(bpe, json_object_get(json, "post_processor"), err));

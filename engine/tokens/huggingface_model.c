@@ -235,7 +235,7 @@ static dt_status add_token(dt_bpe *bpe, const char *text, const json_t *id, dt_s
     return dt_vocab_add(&bpe->vocab, json_integer_value(id), text, length, !bpe->byte_level, err);
 }
 
-static dt_status read_vocab(dt_bpe *bpe, const json_t *vocab, dt_error *err)
+dt_status dt_bpe_read_vocab(dt_bpe *bpe, const json_t *vocab, dt_error *err)
 {
     dt_status st = DT_OK;
     const char *text;
@@ -369,7 +369,7 @@ static dt_status check_unset(const json_t *model, const char *key, dt_error *err
     return DT_FAIL(err, DT_ERR_UNSUPPORTED, "'%s': '%s' is set, and is not supported", where, key);
 }
 
-static dt_status read_unknown(dt_bpe *bpe, const json_t *model, dt_error *err)
+dt_status dt_bpe_read_unknown(dt_bpe *bpe, const json_t *model, dt_error *err)
 {
     const json_t *text = json_object_get(model, "unk_token"), *id = NULL;
 
@@ -405,19 +405,19 @@ dt_status dt_bpe_read_model(dt_bpe *bpe, const json_t *model, dt_error *err)
     if (type != NULL && strcmp(type, "Unigram") == 0)
         return bpe_read_unigram(bpe, model, err);
     if (type != NULL && strcmp(type, "BPE") != 0)
-        DT_THROW(err, DT_ERR_UNSUPPORTED, "unsupported model '%.80s' (expected BPE or Unigram)",
-                 type);
+        DT_THROW(err, DT_ERR_UNSUPPORTED,
+                 "unsupported model '%.80s' (expected BPE, Unigram or WordPiece)", type);
     DT_TRY(dt_bpe_check_keys(model, where, keys, err));
     for (size_t i = 0; i < sizeof(unset) / sizeof(unset[0]); i++)
         DT_TRY(check_unset(model, unset[i], err));
     DT_TRY(dt_bpe_get_bool(&bpe->fuse_unknown, model, "fuse_unk", false, where, err));
     DT_TRY(dt_bpe_get_bool(&bpe->byte_fallback, model, "byte_fallback", false, where, err));
     DT_TRY(dt_bpe_get_bool(&bpe->ignore_merges, model, "ignore_merges", false, where, err));
-    DT_TRY(read_vocab(bpe, vocab, err));
+    DT_TRY(dt_bpe_read_vocab(bpe, vocab, err));
     bpe_find_bytes(bpe);
     for (int code = 0; code < 128; code++)
         bpe->ascii[code] = dt_vocab_find(&bpe->vocab, &(char){(char)code}, 1);
-    DT_TRY(read_unknown(bpe, model, err));
+    DT_TRY(dt_bpe_read_unknown(bpe, model, err));
     DT_TRY(read_merges(bpe, vocab, json_object_get(model, "merges"), err));
 out:
     return st;

@@ -6,6 +6,40 @@
 
 static const char where[] = "normalizer";
 
+/* Returns whether no line break comes to the next step. */
+static bool replaces_line_breaks(const dt_bpe *bpe)
+{
+    bool replaced = false;
+
+    for (int i = 0; i < bpe->step_count; i++) {
+        const dt_normal_step *step = &bpe->steps[i];
+
+        replaced = replaced ||
+                   (step->kind == DT_NORMAL_PATTERN && dt_pattern_has_line_breaks(step->pattern));
+        if (step->kind == DT_NORMAL_CHARSMAP ||
+            (step->to != NULL && strchr(step->to, '\n') != NULL))
+            replaced = false;
+    }
+    return replaced;
+}
+
+static dt_status read_pattern(dt_normal_step *out, dt_bpe *bpe, const char *regex, dt_error *err)
+{
+    dt_pattern *pattern = dt_arena_alloc(&bpe->arena, sizeof(*pattern));
+    bool good = dt_pattern_parse(pattern, &bpe->arena, regex);
+
+    out->kind = DT_NORMAL_PATTERN;
+    out->pattern = pattern;
+    for (int i = 0; good && i < pattern->count; i++)
+        good = !pattern->sequences[i].whole || replaces_line_breaks(bpe);
+    if (good)
+        return DT_OK;
+    return DT_FAIL(err, DT_ERR_UNSUPPORTED,
+                   "'%s': unsupported Replace of the Regex '%.80s' (expected a String, or a Regex "
+                   "of sets such as ' {2,}' or '[\\n\\t]')",
+                   where, regex);
+}
+
 /* Reads {"type": "Replace", "pattern": {"String": " "}, "content": "_"}, or {"Regex": " {2,}"},
  * which files converted from SentencePiece have. */
 static dt_status read_replace(dt_normal_step *out, dt_bpe *bpe, const json_t *json, dt_error *err)
@@ -23,11 +57,11 @@ static dt_status read_replace(dt_normal_step *out, dt_bpe *bpe, const json_t *js
         out->kind = DT_NORMAL_REPLACE_SPACES;
         return DT_OK;
     }
+    if (regex != NULL)
+        return read_pattern(out, bpe, regex, err);
     if (from == NULL || from[0] == '\0')
-        DT_THROW(err, DT_ERR_UNSUPPORTED,
-                 "'%s': unsupported Replace of the Regex '%.80s' (expected a String, or the Regex "
-                 "' {2,}')",
-                 where, regex != NULL ? regex : "");
+        DT_THROW(err, DT_ERR_CORRUPT, "'%s': Replace has no pattern (expected a String or a Regex)",
+                 where);
     out->kind = DT_NORMAL_REPLACE;
     out->from = dt_arena_strdup(&bpe->arena, from);
 out:
@@ -98,6 +132,42 @@ static dt_status read_plain(dt_normal_step *out, dt_bpe *bpe, const json_t *json
     return dt_bpe_check_keys(json, where, keys, err);
 }
 
+static dt_status add_step(dt_bpe *bpe, const dt_normal_step *step, dt_error *err)
+{
+    if (bpe->step_count == DT_BPE_STEPS)
+        return DT_FAIL(err, DT_ERR_UNSUPPORTED, "'%s': more than %d steps are not supported", where,
+                       DT_BPE_STEPS);
+    bpe->steps[bpe->step_count++] = *step;
+    return DT_OK;
+}
+
+/* BertNormalizer: its steps in their order. Accents are stripped as the text is made lower case, unless the file says
+ * otherwise. */
+static dt_status read_bert(dt_bpe *bpe, const json_t *json, dt_error *err)
+{
+    static const char *const keys[] = {"type",          "clean_text", "handle_chinese_chars",
+                                       "strip_accents", "lowercase",  NULL};
+    const dt_normal_step steps[] = {{.kind = DT_NORMAL_CLEAN},
+                                    {.kind = DT_NORMAL_APART},
+                                    {.kind = DT_NORMAL_FORM, .form = DT_FORM_NFD},
+                                    {.kind = DT_NORMAL_NONSPACING},
+                                    {.kind = DT_NORMAL_LOWERCASE}};
+    bool wanted[5];
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_bpe_check_keys(json, where, keys, err));
+    DT_TRY(dt_bpe_get_bool(&wanted[0], json, "clean_text", true, where, err));
+    DT_TRY(dt_bpe_get_bool(&wanted[1], json, "handle_chinese_chars", true, where, err));
+    DT_TRY(dt_bpe_get_bool(&wanted[4], json, "lowercase", true, where, err));
+    DT_TRY(dt_bpe_get_bool(&wanted[2], json, "strip_accents", wanted[4], where, err));
+    wanted[3] = wanted[2];
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
+        if (wanted[i])
+            DT_TRY(add_step(bpe, &steps[i], err));
+out:
+    return st;
+}
+
 static const struct {
     const char *type;
     dt_status (*read)(dt_normal_step *out, dt_bpe *bpe, const json_t *json, dt_error *err);
@@ -127,20 +197,19 @@ static dt_status read_step(dt_bpe *bpe, const json_t *json, bool alone, dt_error
 
     (void)alone;
     DT_TRY(dt_bpe_get_type(&type, json, where, err));
+    if (strcmp(type, "BertNormalizer") == 0)
+        return read_bert(bpe, json, err);
     while (i < KNOWN && strcmp(known[i].type, type) != 0)
         i++;
     if (i == KNOWN)
         DT_THROW(err, DT_ERR_UNSUPPORTED,
                  "unsupported normalizer '%.80s' (expected NFC, NFD, NFKC, NFKD, Nmt, Lowercase, "
-                 "StripAccents, Strip, "
-                 "Prepend, Replace, Precompiled, or a Sequence of them)",
+                 "StripAccents, Strip, Prepend, Replace, Precompiled, BertNormalizer, or a "
+                 "Sequence of them)",
                  type);
     step = known[i].step;
     DT_TRY(known[i].read(&step, bpe, json, err));
-    if (bpe->step_count == DT_BPE_STEPS)
-        DT_THROW(err, DT_ERR_UNSUPPORTED, "'%s': more than %d steps are not supported", where,
-                 DT_BPE_STEPS);
-    bpe->steps[bpe->step_count++] = step;
+    DT_TRY(add_step(bpe, &step, err));
 out:
     return st;
 }
@@ -229,13 +298,26 @@ out:
     return st;
 }
 
+/* Reads {"type": "WordPiece", "prefix": "##", "cleanup": true}. */
+static dt_status read_decoder_wordpiece(dt_bpe *bpe, const json_t *json, dt_error *err)
+{
+    const char *prefix;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_bpe_get_text(&prefix, json, "prefix", decoder_where, err));
+    DT_TRY(dt_bpe_get_bool(&bpe->cleans_up, json, "cleanup", true, decoder_where, err));
+    bpe->continues = dt_arena_strdup(&bpe->arena, prefix);
+    bpe->drops_first_space = true;
+out:
+    return st;
+}
+
 static dt_status read_one(dt_bpe *bpe, const json_t *json, bool alone, dt_error *err)
 {
     static const char *const plain[] = {"ByteLevel", "ByteFallback", "Fuse"};
     dt_status st = DT_OK;
     const char *type;
 
-    (void)alone;
     DT_TRY(dt_bpe_get_type(&type, json, decoder_where, err));
     for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
         if (strcmp(type, plain[i]) == 0)
@@ -246,10 +328,11 @@ static dt_status read_one(dt_bpe *bpe, const json_t *json, bool alone, dt_error 
         return read_decoder_strip(bpe, json, err);
     if (strcmp(type, "Metaspace") == 0)
         return read_metaspace(bpe, json, err);
+    if (strcmp(type, "WordPiece") == 0 && alone)
+        return read_decoder_wordpiece(bpe, json, err);
     DT_THROW(err, DT_ERR_UNSUPPORTED,
              "unsupported decoder '%.80s' (expected ByteLevel, ByteFallback, Fuse, Strip, Replace, "
-             "Metaspace, or "
-             "a Sequence of them)",
+             "Metaspace, or a Sequence of them, or WordPiece alone)",
              type);
 out:
     return st;

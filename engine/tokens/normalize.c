@@ -434,6 +434,44 @@ static void add_unless_mark(dt_strbuf *out, uint32_t code)
         add_code(out, code);
 }
 
+static void add_unless_nonspacing(dt_strbuf *out, uint32_t code)
+{
+    if (utf8proc_category((utf8proc_int32_t)code) != UTF8PROC_CATEGORY_MN)
+        add_code(out, code);
+}
+
+/* Leaves out what is not text: controls but for white space, formats, private characters, U+FFFD. */
+static void add_clean(dt_strbuf *out, uint32_t code)
+{
+    utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)code);
+    bool is_control = category == UTF8PROC_CATEGORY_CC || category == UTF8PROC_CATEGORY_CF ||
+                      category == UTF8PROC_CATEGORY_CO;
+
+    if (code == '\t' || code == '\n' || code == '\r' ||
+        (!is_control && dt_code_class_of(code) == DT_CODE_SPACE))
+        dt_strbuf_add_char(out, ' ');
+    else if (!is_control && code != 0xfffd)
+        add_code(out, code);
+}
+
+/* Han characters, in the blocks that BERT's tokenizers know. */
+static void add_apart(dt_strbuf *out, uint32_t code)
+{
+    static const struct {
+        uint32_t first, last;
+    } blocks[] = {{0x3400, 0x4dbf},   {0x4e00, 0x9fff},   {0xf900, 0xfaff},   {0x20000, 0x2a6df},
+                  {0x2a700, 0x2b73f}, {0x2b740, 0x2b81f}, {0x2b920, 0x2ceaf}, {0x2f800, 0x2fa1f}};
+    bool is_han = false;
+
+    for (size_t i = 0; i < sizeof(blocks) / sizeof(blocks[0]); i++)
+        is_han = is_han || (code >= blocks[i].first && code <= blocks[i].last);
+    if (is_han)
+        dt_strbuf_add_char(out, ' ');
+    add_code(out, code);
+    if (is_han)
+        dt_strbuf_add_char(out, ' ');
+}
+
 /* Applies SentencePiece's "nmt" rules: drops control characters, and turns all kinds of space into
  * one. */
 static void add_nmt(dt_strbuf *out, uint32_t code)
@@ -495,6 +533,18 @@ static dt_status apply(dt_strbuf *out, const dt_normal_step *step, const char *t
     case DT_NORMAL_CHARSMAP:
         charsmap_add(out, step->charsmap, text, length);
         break;
+    case DT_NORMAL_PATTERN:
+        dt_pattern_replace(out, step->pattern, text, length, step->to);
+        break;
+    case DT_NORMAL_CLEAN:
+        each_code(out, text, length, add_clean);
+        break;
+    case DT_NORMAL_APART:
+        each_code(out, text, length, add_apart);
+        break;
+    case DT_NORMAL_NONSPACING:
+        each_code(out, text, length, add_unless_nonspacing);
+        break;
     }
     return DT_OK;
 }
@@ -514,6 +564,9 @@ dt_status dt_bpe_normalize(dt_strbuf *out, const dt_bpe *bpe, const char *text, 
         const dt_normal_step *step = &bpe->steps[i];
         dt_strbuf *next = i + 1 < bpe->step_count ? &made[i % 2] : out;
 
+        if (step->kind == DT_NORMAL_PATTERN && length > most / (strlen(step->to) + 1))
+            DT_THROW(err, DT_ERR_UNSUPPORTED,
+                     "'normalizer': Replace would make the text more than 64 times as long");
         if (step->kind == DT_NORMAL_REPLACE &&
             length / strlen(step->from) > most / (strlen(step->to) + 1))
             DT_THROW(err, DT_ERR_UNSUPPORTED,

@@ -13,6 +13,10 @@ typedef const unsigned char *place;
     "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" numbers \
     "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
+#define MARKED                                                                  \
+    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}" \
+    "| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+
 #define O200K_BEFORE "[^\\r\\n\\p{L}\\p{N}]?"
 #define O200K_UPPER  "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
 #define O200K_LOWER  "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
@@ -26,6 +30,11 @@ static const struct {
      DT_SPLIT_GPT2},
     {LATER(N3), DT_SPLIT_LLAMA3},
     {LATER(N1), DT_SPLIT_QWEN},
+    {MARKED, DT_SPLIT_QWEN35},
+    {O200K_BEFORE O200K_UPPER "*" O200K_LOWER "+|" O200K_BEFORE O200K_UPPER "+" O200K_LOWER
+                              "*|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|"
+                              "\\s+(?!\\S)|\\s+",
+     DT_SPLIT_TEKKEN},
     {O200K_BEFORE O200K_UPPER "*" O200K_LOWER "+" CONTRACTION "?|" O200K_BEFORE O200K_UPPER
                               "+" O200K_LOWER "*" CONTRACTION "?|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+"
                               "[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
@@ -88,8 +97,7 @@ dt_status dt_split_add(dt_split *split, dt_arena *arena, const char *expression,
     if (!dt_split_set_parse(&set, arena, expression) || (set.at_end && !splits_lines(split)))
         DT_THROW(err, DT_ERR_UNSUPPORTED,
                  "unsupported pattern of Split '%.200s' (expected that of GPT-2, Llama 3, Qwen, "
-                 "o200k or "
-                 "DeepSeek, or one set of characters)",
+                 "o200k, tekken or DeepSeek, or one set of characters)",
                  expression);
     DT_TRY(dt_split_add_kind(split, DT_SPLIT_SET, err));
     split->stages[split->count - 1].set = set;
@@ -98,11 +106,22 @@ out:
     return st;
 }
 
+dt_status dt_split_add_after(dt_split *split, dt_arena *arena, uint32_t code, dt_error *err)
+{
+    dt_status st = dt_split_add_kind(split, DT_SPLIT_SET, err);
+
+    if (st == DT_OK)
+        dt_split_set_after(&split->stages[split->count - 1].set, arena, code);
+    return st;
+}
+
 bool dt_split_cuts_lines(const dt_split *split)
 {
     for (int i = 0; i < split->count; i++) {
         const dt_split_set *set = &split->stages[i].set;
 
+        if (split->stages[i].kind == DT_SPLIT_SET && set->joins_previous)
+            return false;
         if (split->stages[i].kind != DT_SPLIT_SET || dt_split_set_is_line_break(set))
             return true;
         if (set->of.ascii['\n'] || set->before.ascii['\n'])
@@ -261,8 +280,11 @@ static place breaks_or_spaces(place position, place end)
     return behind != NULL ? behind : spaces(position, end);
 }
 
-static place llama3(place position, place end, int most_numbers, bool end_is_one)
+/* marks: the marks that count as letters, DT_CODE_MARK or 0. */
+static inline place llama3(place position, place end, int most_numbers, bool end_is_one,
+                           unsigned marks)
 {
+    const unsigned letter = LETTER | marks, other = OTHER & ~marks;
     size_t used, next_used;
     place behind;
     unsigned class;
@@ -270,14 +292,14 @@ static place llama3(place position, place end, int most_numbers, bool end_is_one
     if (*position == '\'' && (behind = contraction(position, end, true)) != NULL)
         return behind;
     class = look(position, &used);
-    if ((class & LETTER) != 0)
-        return skip(position + used, end, LETTER);
+    if ((class & letter) != 0)
+        return skip(position + used, end, letter);
     if (class == DT_CODE_NUMBER)
         return numbers(position, end, most_numbers);
     if (!is_break(*position) && position + used < end &&
-        (look(position + used, &next_used) & LETTER) != 0)
-        return skip(position + used + next_used, end, LETTER);
-    if ((behind = signs(position, end, OTHER, false)) != NULL)
+        (look(position + used, &next_used) & letter) != 0)
+        return skip(position + used + next_used, end, letter);
+    if ((behind = signs(position, end, other, false)) != NULL)
         return behind;
     if (end_is_one && skip(position, end, DT_CODE_SPACE) == end)
         return end;
@@ -337,7 +359,8 @@ static place with_contraction(place word_end, place end)
     return behind != NULL ? behind : word_end;
 }
 
-static place o200k(place position, place end)
+/* tekken: without contractions, and each digit alone. */
+static inline place o200k(place position, place end, bool tekken)
 {
     place behind;
     size_t used;
@@ -348,9 +371,9 @@ static place o200k(place position, place end)
     else
         behind = cased_word(position, NULL, end);
     if (behind != NULL)
-        return with_contraction(behind, end);
+        return tekken ? behind : with_contraction(behind, end);
     if (class == DT_CODE_NUMBER)
-        return numbers(position, end, 3);
+        return numbers(position, end, tekken ? 1 : 3);
     if ((behind = signs(position, end, OTHER, true)) != NULL)
         return behind;
     return breaks_or_spaces(position, end);
@@ -404,13 +427,17 @@ static inline place piece_end(const dt_split_stage *stage, place position, place
     case DT_SPLIT_GPT2:
         return gpt2(position, end);
     case DT_SPLIT_LLAMA3:
-        return llama3(position, end, 3, false);
+        return llama3(position, end, 3, false, 0);
     case DT_SPLIT_QWEN:
-        return llama3(position, end, 1, false);
+        return llama3(position, end, 1, false, 0);
+    case DT_SPLIT_QWEN35:
+        return llama3(position, end, 1, false, DT_CODE_MARK);
     case DT_SPLIT_CL100K:
-        return llama3(position, end, 3, true);
+        return llama3(position, end, 3, true, 0);
     case DT_SPLIT_O200K:
-        return o200k(position, end);
+        return o200k(position, end, false);
+    case DT_SPLIT_TEKKEN:
+        return o200k(position, end, true);
     case DT_SPLIT_DEEPSEEK:
         return deepseek_piece(position, end);
     default:

@@ -8,6 +8,8 @@
  *             |\s*[\r\n]+|\s+(?!\S)|\s+
  *   qwen      as llama3, with \p{N} instead of \p{N}{1,3}
  *   cl100k    as llama3, but white space at the end of the text is one word, even with line breaks in it
+ *   qwen3.5   as qwen, but marks count as letters
+ *   tekken    as o200k, with \p{N} instead of \p{N}{1,3}, and without contractions; Mistral's since 2024
  *   o200k     words of upper-case, then lower-case letters, with their contraction; marks count as letters, and
  *             slashes after punctuation belong to it. Used by GPT-4o and Llama 4
  *   deepseek  the last stage of DeepSeek-V3: ASCII punctuation joins the ASCII letters after it, marks count as
@@ -47,9 +49,16 @@ typedef struct dt_code_set {
 typedef struct dt_split_set {
     dt_code_set before; /* the set of the optional first character; empty: there is none */
     dt_code_set of;
-    int most;    /* largest number of characters in a match */
-    bool at_end; /* matches only at the end of the piece */
+    int most;            /* largest number of characters in a match */
+    bool joins_previous; /* a match belongs to the text before it, and ends the piece */
+    bool at_end;         /* matches only at the end of the piece */
 } dt_split_set;
+
+/* Parses a SET at *at, and moves *at behind it. Returns false for another text, or without memory. */
+bool dt_code_set_parse(dt_code_set *out, dt_arena *arena, const char **at);
+bool dt_code_set_has(const dt_code_set *set, uint32_t code);
+/* A set of one character that ends pieces. */
+void dt_split_set_after(dt_split_set *out, dt_arena *arena, uint32_t code);
 
 /* Parses a pattern. Returns false if the pattern has another form, or if the arena has no memory
  * for its ranges. */
@@ -71,6 +80,8 @@ typedef enum dt_split_kind {
     DT_SPLIT_GPT2,
     DT_SPLIT_LLAMA3,
     DT_SPLIT_QWEN,
+    DT_SPLIT_QWEN35,
+    DT_SPLIT_TEKKEN,
     DT_SPLIT_CL100K,
     DT_SPLIT_O200K,
     DT_SPLIT_DEEPSEEK,
@@ -88,6 +99,8 @@ typedef struct dt_split {
     int count;
 } dt_split;
 
+/* Adds a stage that ends a piece after each occurrence of a character (MergedWithPrevious). */
+dt_status dt_split_add_after(dt_split *split, dt_arena *arena, uint32_t code, dt_error *err);
 /* Adds a stage for a regular expression in the spelling of a tokenizer.json. DT_ERR_UNSUPPORTED:
  * the pattern is not supported, or there are too many stages. The stage's data is allocated in
  * `arena`. */

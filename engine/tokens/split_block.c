@@ -239,16 +239,17 @@ static inline void llama3(block *b, uint64_t numbers)
     contractions(b, b->is.quote & first_of_run(b->other) & ~(b->is.blank << 1), true, false);
 }
 
-static inline void o200k(block *b)
+static inline void o200k(block *b, bool tekken)
 {
     const dt_ascii_masks *is = &b->is;
 
-    words(b, threes(is->number));
+    words(b, tekken ? is->number : threes(is->number));
     b->starts |= is->upper & (is->letter & ~is->upper) << 1;
     for (uint64_t at = is->line << 1 & b->other; at != 0; at &= at - 1) /* `[\r\n/]*` */
         if (b->bytes[__builtin_ctzll(at)] == '/')
             b->uncertain |= at & -at;
-    contractions(b, is->quote & is->letter << 1, true, true);
+    if (!tekken)
+        contractions(b, is->quote & is->letter << 1, true, true);
 }
 
 dt_split_block_kind dt_split_block_kind_of(const dt_split *split)
@@ -256,6 +257,7 @@ dt_split_block_kind dt_split_block_kind_of(const dt_split *split)
     static const dt_split_block_kind kinds[] = {
         [DT_SPLIT_GPT2] = DT_BLOCK_GPT2,     [DT_SPLIT_LLAMA3] = DT_BLOCK_LLAMA3,
         [DT_SPLIT_CL100K] = DT_BLOCK_LLAMA3, [DT_SPLIT_QWEN] = DT_BLOCK_QWEN,
+        [DT_SPLIT_QWEN35] = DT_BLOCK_QWEN,   [DT_SPLIT_TEKKEN] = DT_BLOCK_TEKKEN,
         [DT_SPLIT_O200K] = DT_BLOCK_O200K,   [DT_SPLIT_DEEPSEEK] = DT_BLOCK_NONE,
         [DT_SPLIT_SET] = DT_BLOCK_NONE};
     const dt_split_stage *stages = split->stages;
@@ -334,7 +336,10 @@ uint64_t dt_split_block(dt_split_block_kind kind, const unsigned char *at, size_
         llama3(&b, b.is.number);
         break;
     case DT_BLOCK_O200K:
-        o200k(&b);
+        o200k(&b, false);
+        break;
+    case DT_BLOCK_TEKKEN:
+        o200k(&b, true);
         break;
     }
     return certain(&b, count);

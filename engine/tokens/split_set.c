@@ -174,6 +174,24 @@ static void keep(dt_code_set *out, dt_arena *arena, draft *from)
         out->ascii[code] = has(out, code);
 }
 
+bool dt_code_set_parse(dt_code_set *out, dt_arena *arena, const char **at)
+{
+    draft set;
+
+    if (!read_set(&set, at))
+        return false;
+    keep(out, arena, &set);
+    return true;
+}
+
+void dt_split_set_after(dt_split_set *out, dt_arena *arena, uint32_t code)
+{
+    draft set = {.ranges = {{code, code}}, .count = 1};
+
+    *out = (dt_split_set){.most = 1, .joins_previous = true};
+    keep(&out->of, arena, &set);
+}
+
 bool dt_split_set_parse(dt_split_set *out, dt_arena *arena, const char *pattern)
 {
     const char *at = pattern;
@@ -229,6 +247,11 @@ static inline bool look(const dt_code_set *set, const unsigned char *at, size_t 
     return has(set, dt_code_at(at, used));
 }
 
+bool dt_code_set_has(const dt_code_set *set, uint32_t code)
+{
+    return code < 128 ? set->ascii[code] : has(set, code);
+}
+
 static const unsigned char *skip(const dt_split_set *set, const unsigned char *at,
                                  const unsigned char *end)
 {
@@ -280,6 +303,13 @@ const unsigned char *dt_split_set_piece(const dt_split_set *set, const unsigned 
     const unsigned char *behind;
     size_t used;
 
+    if (set->joins_previous) {
+        bool found = false;
+
+        for (; at < end && !found; at += used)
+            found = look(&set->of, at, &used);
+        return at;
+    }
     if (set->at_end) {
         behind = tail(set, at, end);
         return behind > at ? behind : end;

@@ -20,6 +20,7 @@ static const char *const known[] = {
     "additional_special_tokens",
     "auto_map",
     "backend",
+    "boi_token",
     "bos_token",
     "chat_template",
     "clean_up_tokenization_spaces",
@@ -28,11 +29,13 @@ static const char *const known[] = {
     "device_map",
     "do_basic_tokenize",
     "do_lower_case",
+    "eoi_token",
     "eos_token",
     "errors",
     "extra_ids",
     "extra_special_tokens",
     "from_slow",
+    "image_token",
     "is_local",
     "keep_accents",
     "legacy",
@@ -80,8 +83,9 @@ static const char *const known[] = {
 };
 
 /* Named special tokens; AutoTokenizer adds those that the vocabulary lacks. */
-static const char *const named[] = {"bos_token", "eos_token", "unk_token", "sep_token",
-                                    "pad_token", "cls_token", "mask_token"};
+static const char *const named[] = {"bos_token", "eos_token",  "unk_token",  "sep_token",
+                                    "pad_token", "cls_token",  "mask_token", "boi_token",
+                                    "eoi_token", "image_token"};
 
 /* Begins a line of the warnings. */
 static dt_strbuf *warn(dt_bpe *bpe)

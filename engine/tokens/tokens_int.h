@@ -91,7 +91,7 @@ void dt_ascii_masks_find_plain(dt_ascii_masks *out, const unsigned char *block);
 
 /* split_block: finds the word ends in up to 64 bytes of ASCII at once, by arithmetic on masks.
  *
- * Splits   DT_SPLIT_GPT2, LLAMA3, QWEN, CL100K and O200K; `\p{N}`, then GPT2, as in SmolLM2
+ * Splits   DT_SPLIT_GPT2, LLAMA3, QWEN, QWEN35, CL100K, O200K and TEKKEN; `\p{N}`, then GPT2, as in SmolLM2
  * Result   equals that of the patterns in split.h; unit.tokens_split compares both
  */
 
@@ -100,8 +100,9 @@ typedef enum dt_split_block_kind {
     DT_BLOCK_GPT2,
     DT_BLOCK_DIGITS_GPT2,
     DT_BLOCK_LLAMA3, /* and CL100K, which differs at the end of the text */
-    DT_BLOCK_QWEN,
-    DT_BLOCK_O200K
+    DT_BLOCK_QWEN,   /* and QWEN35, which differs in marks, none of which is ASCII */
+    DT_BLOCK_O200K,
+    DT_BLOCK_TEKKEN
 } dt_split_block_kind;
 
 /* DT_BLOCK_NONE: only dt_splitter_next supports the split. */
@@ -144,6 +145,38 @@ typedef enum dt_form { DT_FORM_NFC, DT_FORM_NFD, DT_FORM_NFKC, DT_FORM_NFKD } dt
 /* Returns true if text (valid UTF-8) is certainly in the form already; tests each code point by
  * itself. */
 bool dt_form_holds(dt_form form, const char *text, size_t length);
+
+/* pattern: matches the regular expressions by which normalizers replace text.
+ *
+ * Form     SEQUENCE, or SEQUENCE|SEQUENCE: a SEQUENCE is one or two SETs (split.h), each alone or with +, {N,} or {M,N}.
+ *          The second SET has no character of the first. `^` before it and `$` behind it: the whole text; since they
+ *          also match at line breaks, only in a text without any
+ * Matches  from left to right, the first SEQUENCE that matches at a place, as long as possible
+ * Time     linear in the text
+ */
+
+#define DT_PATTERN_SETS 2
+#define DT_PATTERN_MOST 2 /* sequences */
+
+typedef struct dt_pattern_sequence {
+    dt_code_set sets[DT_PATTERN_SETS];
+    int64_t least[DT_PATTERN_SETS], most[DT_PATTERN_SETS];
+    int count;
+    bool whole;
+} dt_pattern_sequence;
+
+typedef struct dt_pattern {
+    dt_pattern_sequence sequences[DT_PATTERN_MOST];
+    int count;
+} dt_pattern;
+
+/* Returns false for an expression of another form. */
+bool dt_pattern_parse(dt_pattern *out, dt_arena *arena, const char *expression);
+/* Returns whether it replaces every line break `\n`. */
+bool dt_pattern_has_line_breaks(const dt_pattern *pattern);
+/* Appends the text (valid UTF-8) with each match replaced. */
+void dt_pattern_replace(dt_strbuf *out, const dt_pattern *pattern, const char *text, size_t length,
+                        const char *to);
 
 /* added: finds added tokens, such as <|endoftext|>, which are cut out of a text before it is split into words:
  * from left to right, the longest token at each place.
@@ -271,6 +304,15 @@ dt_status dt_unigram_segment(dt_unigram_memory *memory, const dt_unigram *unigra
                              const unsigned char *word, size_t length, dt_error *err);
 void dt_unigram_memory_release(dt_unigram_memory *memory);
 
+/* wordpiece: cuts a word into the longest pieces from left to right, as BERT's tokenizers do. A piece inside a word has
+ * a prefix. A word that cannot be cut, or is too long, is the unknown token. */
+
+typedef struct dt_wordpiece {
+    const char *prefix; /* "##"; NULL: the model is another */
+    int64_t most;       /* characters of a word */
+    size_t longest;     /* bytes of a piece, without its prefix */
+} dt_wordpiece;
+
 /* bpe_int: defines the parts of a tokenizer, for the files that read and use one. */
 
 #define DT_BPE_STEPS 16 /* published: at most 10, ALBERT */
@@ -280,11 +322,15 @@ typedef enum dt_normal_kind {
     DT_NORMAL_PREPEND,
     DT_NORMAL_REPLACE,
     DT_NORMAL_REPLACE_SPACES, /* two or more in a row become one `to` */
+    DT_NORMAL_PATTERN,        /* each match becomes `to` */
     DT_NORMAL_STRIP,
     DT_NORMAL_STRIP_ACCENTS,
     DT_NORMAL_LOWERCASE,
     DT_NORMAL_NMT,
-    DT_NORMAL_CHARSMAP
+    DT_NORMAL_CHARSMAP,
+    DT_NORMAL_CLEAN,     /* without control characters, and each white space a blank */
+    DT_NORMAL_APART,     /* Chinese characters have a blank on each side */
+    DT_NORMAL_NONSPACING /* without nonspacing marks */
 } dt_normal_kind;
 
 /* Pointers are into the arena. */
@@ -294,6 +340,7 @@ typedef struct dt_normal_step {
     const char *from, *to; /* REPLACE; PREPEND and REPLACE_SPACES use only `to` */
     bool left, right;      /* STRIP */
     const dt_charsmap *charsmap;
+    const dt_pattern *pattern;
 } dt_normal_step;
 
 /* Replaces spaces with `mark`; each mark starts a word. */
@@ -310,10 +357,11 @@ struct dt_bpe {
     dt_joints joints;   /* BPE on characters only */
     dt_unigram unigram; /* Unigram only */
     bool is_unigram;
-    int32_t bytes[256]; /* byte-level: id of each byte; else id of "<0x41>"; -1: none */
-    int32_t ascii[128]; /* BPE on characters: id of each one; -1: none */
-    bool keeps_spaces;  /* words keep their spaces, for which ascii[' '] is the token of the mark */
-    int32_t unknown;    /* id of the unknown token; -1: none */
+    dt_wordpiece wordpiece; /* WordPiece only */
+    int32_t bytes[256];     /* byte-level: id of each byte; else id of "<0x41>"; -1: none */
+    int32_t ascii[128];     /* BPE on characters: id of each one; -1: none */
+    bool keeps_spaces; /* words keep their spaces, for which ascii[' '] is the token of the mark */
+    int32_t unknown;   /* id of the unknown token; -1: none */
     int32_t end_of_text;
     dt_ids before, after; /* tokens that the post-processor puts around a text */
     bool ignores_limits;
@@ -335,6 +383,9 @@ struct dt_bpe {
     dt_metaspace metaspace;
     const char *space;      /* what the decoder replaces with a space; NULL: nothing */
     bool drops_first_space; /* the decoder drops the space before the first word */
+    const char *
+        continues; /* the decoder drops this before a token, and puts a space before others; NULL: it does not */
+    bool cleans_up; /* no space before punctuation and contractions (wordpiece.c) */
 };
 
 /* Returns whether words end where the joints allow it, instead of where `split` cuts. */
@@ -354,6 +405,18 @@ void dt_bpe_note_added(dt_bpe *bpe, const char *text, int64_t id, bool special);
  * it occurs before it. Returns the whole part if it is not there. *end: the end of what is returned. */
 const char *dt_bpe_find_written(const char **end, const dt_bpe *bpe, int32_t id, const char *part,
                                 size_t part_length, const char *normal, size_t start, size_t stop);
+
+/* wordpiece.c: appends the tokens of a word; the list has room for one a byte. DT_ERR_USAGE without a token for unknown
+ * words. */
+dt_status dt_wordpiece_add(dt_ids *out, const dt_bpe *bpe, const unsigned char *word, size_t length,
+                           dt_error *err);
+/* Appends the text of a token as a part of several: with a space before it unless it continues a word. */
+void dt_wordpiece_decode(dt_strbuf *out, const dt_bpe *bpe, const char *text, size_t length);
+/* Reads the model, as dt_bpe_read_model does other models. */
+dt_status dt_wordpiece_read(dt_bpe *bpe, const json_t *model, dt_error *err);
+/* huggingface_model.c, for it: reads 'vocab', an object of tokens and ids, and 'unk_token'. */
+dt_status dt_bpe_read_vocab(dt_bpe *bpe, const json_t *vocab, dt_error *err);
+dt_status dt_bpe_read_unknown(dt_bpe *bpe, const json_t *model, dt_error *err);
 
 /* huggingface_*.c: read the parts of a tokenizer.json. The pre_tokenizer must be read first: it
  * sets whether the model's tokens are byte-level. */

@@ -18,12 +18,18 @@ t5.json, albert.json, xlmr.json         Unigram, learned by SentencePiece, with 
 unigram_bytes.json                      Unigram with byte fallback on whole texts
 unigram_ties.json                       Unigram of a few pieces: equal sums, equal pieces, unknown characters in a row
                                         that together are a piece
+tekken.json, qwen35.json                byte-level, split as Mistral's and Qwen3.5's
+gemma.json, barthez.json, seamless.json   of transformers' classes for these families
+split_after.json                        characters, with a Split that joins matches with the text before them
+metaspace_digits.json                   Unigram, with single digits after Metaspace
+bert.json, bert_cased.json              WordPiece, lower case without accents, and with other options
 gpt2.tiktoken, cl100k_base.tiktoken, o200k_base.tiktoken   the tokens of gpt2.json, llama3.json and o200k.json as
                                         tiktoken has them
 cases.json                              {FILE: [[text, [id, ...]], ...]}, without the tokens that a post-processor adds
 """
 
 import base64
+import importlib
 import io
 import json
 import pathlib
@@ -48,6 +54,7 @@ O200K = "|".join([
     r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
     r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
     r"\p{N}{1,3}", r" ?[^\s\p{L}\p{N}]+[\r\n/]*", r"\s*[\r\n]+", r"\s+(?!\S)", r"\s+"])
+TEKKEN = O200K.replace("(?i:'s|'t|'re|'ve|'m|'ll|'d)?", "").replace(r"\p{N}{1,3}", r"\p{N}")
 # Returns the stages of Split in DeepSeek's files; None: single digits. The ranges of V2's letters are shortened here.
 DEEPSEEK = {
     "v3": [r"\p{N}{1,3}", "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+",
@@ -255,6 +262,72 @@ def unigram_ties():
     return unigram(pieces, 0, None, pre_tokenizers.Metaspace(MARK, "never"))
 
 
+def of_transformers(module, name, parts):
+    """Returns the tokenizer that a class of transformers makes of a vocabulary, which `parts` learns for its pre-tokenizer
+    and normalizer."""
+    made = getattr(importlib.import_module(f"transformers.models.{module}"), name)
+    return made(**parts(made()._tokenizer))._tokenizer
+
+
+def merged(tokenizer, size, first, alphabet=()):
+    """Returns the vocabulary and the merges that a BPE learns with a tokenizer's own steps, and special tokens first."""
+    learn(tokenizer, size, list(first), list(alphabet))
+    model = json.loads(tokenizer.to_str())["model"]
+    return {"vocab": model["vocab"], "merges": [tuple(pair) for pair in model["merges"]]}
+
+
+def gemma():
+    first = ["<pad>", "<eos>", "<bos>", "<unk>", "<mask>"] + [f"<0x{byte:02X}>" for byte in range(256)]
+    out = of_transformers("gemma", "GemmaTokenizer", lambda own: merged(own, 620, first))
+    document = json.loads(out.to_str())
+    document["added_tokens"] = [token for token in document["added_tokens"] if not token["content"].startswith("<0x")]
+    out = Tokenizer.from_str(json.dumps(document))
+    out.add_tokens([AddedToken(text, normalized=False) for text in ("\n\n", "\n\n\n", MARK * 2, MARK * 3, "<table>")])
+    return out
+
+
+def split_after():
+    """Gemma's Split without the normalizer that makes it idle, on bytes and on characters."""
+    out = Tokenizer(models.BPE(unk_token="<unk>"))
+    out.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split("e", "merged_with_previous"),
+                                                 pre_tokenizers.Split(" ", "merged_with_previous")])
+    return learn(out, 400, ["<unk>"], [])
+
+
+def qwen35():
+    def parts(own):
+        return merged(own, 420, ["<|endoftext|>"], pre_tokenizers.ByteLevel.alphabet())
+    return of_transformers("qwen3_5", "Qwen3_5Tokenizer", parts)
+
+
+def barthez():
+    pieces, _ = learn_pieces(360, "identity", unk_id=0, bos_id=1, eos_id=2, pad_id=-1)
+    first = [("<s>", 0.0), ("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0)]
+    return of_transformers("barthez", "BarthezTokenizer", lambda own: {"vocab": first + pieces[3:] + [("<mask>", 0.0)]})
+
+
+def seamless():
+    first = ["<pad>", "<unk>", "<s>", "</s>", "__eng__", "__fra__"]
+    return of_transformers("seamless_m4t", "SeamlessM4TTokenizer", lambda own: merged(own, 420, first))
+
+
+def metaspace_digits():
+    pieces, map_ = learn_pieces(360, RULES, unk_id=0, bos_id=1, eos_id=2, pad_id=-1)
+    return unigram(pieces, 0, charsmap(map_), pre_tokenizers.Sequence(
+        [pre_tokenizers.Metaspace(MARK, "always"), pre_tokenizers.Digits(individual_digits=True)]))
+
+
+def bert(**options):
+    first = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    out = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    out.normalizer = normalizers.BertNormalizer(**options)
+    out.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    out.decoder = decoders.WordPiece()
+    out.train_from_iterator(corpus(), trainers.WordPieceTrainer(vocab_size=900, special_tokens=first, show_progress=False))
+    out.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1", [("[CLS]", 2), ("[SEP]", 3)])
+    return out
+
+
 def ranks_of(tokenizer):
     """Returns the tokens of a byte-level tokenizer in the order in which they were learned, without the special
     ones."""
@@ -291,6 +364,15 @@ def main():
         "xlmr.json": xlmr(),
         "unigram_bytes.json": unigram_bytes(),
         "unigram_ties.json": unigram_ties(),
+        "tekken.json": learn_bytes(byte_level(TEKKEN, ignore_merges=True), ["<unk>", "<s>", "</s>", "[INST]"]),
+        "qwen35.json": qwen35(),
+        "gemma.json": gemma(),
+        "split_after.json": split_after(),
+        "barthez.json": barthez(),
+        "seamless.json": seamless(),
+        "metaspace_digits.json": metaspace_digits(),
+        "bert.json": bert(),
+        "bert_cased.json": bert(lowercase=False, handle_chinese_chars=False, clean_text=False, strip_accents=True),
     }
     made["qwen.json"].add_tokens([AddedToken("<mask>", lstrip=True, rstrip=True), AddedToken("<|endof", normalized=False)])
     made["llama2.json"].add_tokens([AddedToken("<mask>", normalized=True)])

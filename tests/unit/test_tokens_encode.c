@@ -79,7 +79,8 @@ static void test_ids_are_those_of_the_libraries(void **state)
     json_object_foreach(all, name, cases) {
         bool comes_back = strstr(name, "gpt2") != NULL || strstr(name, "llama3") != NULL ||
                           strstr(name, "cl100k") != NULL || strstr(name, "smollm2") != NULL ||
-                          strstr(name, "o200k") != NULL || strstr(name, "deepseek") != NULL;
+                          strstr(name, "o200k") != NULL || strstr(name, "deepseek") != NULL ||
+                          strstr(name, "tekken") != NULL;
         dt_bpe *bpe = load(name);
         dt_bpe_encoder *encoder;
 
@@ -91,6 +92,39 @@ static void test_ids_are_those_of_the_libraries(void **state)
         dt_bpe_free(bpe);
     }
     json_decref(all);
+}
+
+/* Each token of WordPiece but those that continue a word follows a space; English punctuation and contractions lose it. */
+static void test_pieces_of_words_become_text(void **state)
+{
+    static const char words[] = "don't train , ( the checkpoints ) ... isn't it ?";
+    dt_bpe *bpe = load("bert.json");
+    dt_bpe_encoder *encoder;
+    dt_ids ids = {0};
+    dt_strbuf back;
+
+    (void)state;
+    dt_strbuf_init(&back);
+    assert_int_equal(dt_bpe_encoder_open(&encoder, bpe, NULL), DT_OK);
+    assert_int_equal(dt_bpe_encode(&ids, encoder, words, sizeof(words) - 1, NULL), DT_OK);
+    for (size_t i = 0; i < ids.count; i++)
+        dt_bpe_decode(&back, bpe, ids.items[i]);
+    assert_true(dt_bpe_drops_first_space(bpe));
+    assert_string_equal(back.data, " don ' t train, ( the checkpoints )... isn ' t it?");
+    ids.count = 0;
+    dt_strbuf_reset(&back);
+    for (int i = 0; i < 101; i++) /* above max_input_chars_per_word */
+        dt_strbuf_add_char(&back, 'a');
+    assert_int_equal(dt_bpe_encode(&ids, encoder, back.data, 100, NULL), DT_OK);
+    assert_int_not_equal(ids.items[0], dt_bpe_unknown(bpe));
+    ids.count = 0;
+    assert_int_equal(dt_bpe_encode(&ids, encoder, back.data, 101, NULL), DT_OK);
+    assert_int_equal(ids.count, 1);
+    assert_int_equal(ids.items[0], dt_bpe_unknown(bpe));
+    dt_strbuf_release(&back);
+    dt_ids_release(&ids);
+    dt_bpe_encoder_close(encoder);
+    dt_bpe_free(bpe);
 }
 
 static void test_a_long_word_is_merged_as_a_short_one(void **state)
@@ -150,6 +184,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ids_are_those_of_the_libraries),
+        cmocka_unit_test(test_pieces_of_words_become_text),
         cmocka_unit_test(test_a_long_word_is_merged_as_a_short_one),
         cmocka_unit_test(test_text_that_is_not_utf8_is_refused_with_its_place),
         cmocka_unit_test(test_a_token_beyond_the_vocabulary_is_a_mark),

@@ -25,6 +25,13 @@
     "\"}, \"behavior\": "                                                           \
     "\"Isolated\", \"invert\": false}, " MODEL "}"
 
+#define WORDPIECE(vocab, most)                                                                    \
+    "{\"model\": {\"type\": \"WordPiece\", \"unk_token\": \"u\", \"continuing_subword_prefix\": " \
+    "\"##\", \"max_input_chars_per_word\": " most ", \"vocab\": " vocab "}}"
+#define REPLACE(regex)                                                           \
+    "{\"normalizer\": {\"type\": \"Replace\", \"pattern\": {\"Regex\": \"" regex \
+    "\"}, \"content\": \"y\"}, " MODEL "}"
+
 typedef struct wrong_file {
     const char *text, *word; /* `word`: part of the message */
     dt_status st;
@@ -40,14 +47,32 @@ static const wrong_file wrong[] = {
     {"IQ== 0\nIg== 1\n", "how text is split: expected", DT_ERR_UNSUPPORTED},
     {"{\"model\": {\"type\": \"BPE\", \"vocab\": {\"\\ud800\": 0}, \"merges\": []}}", "not JSON",
      DT_ERR_CORRUPT},
-    {"{\"model\": {\"type\": \"WordPiece\", \"vocab\": {}}}", "'WordPiece'", DT_ERR_UNSUPPORTED},
+    {"{\"model\": {\"type\": \"WordLevel\", \"vocab\": {}}}", "'WordLevel'", DT_ERR_UNSUPPORTED},
+    {"{\"model\": {\"type\": \"WordPiece\", \"vocab\": {\"a\": 0}}}", "'continuing_subword_prefix'",
+     DT_ERR_CORRUPT},
+    {WORDPIECE("{}", "100"), "'vocab'", DT_ERR_CORRUPT},
+    {WORDPIECE("{\"a\": 0}", "100"), "'unk_token' is not in the vocabulary", DT_ERR_CORRUPT},
+    {WORDPIECE("{\"u\": 0}", "-1"), "'max_input_chars_per_word'", DT_ERR_CORRUPT},
+    {WORDPIECE("{\"u\": 0}", "1, \"colour\": 2"), "'colour'", DT_ERR_UNSUPPORTED},
     {"{\"model\": {\"type\": \"BPE\", \"vocab\": {}, \"merges\": []}}", "'vocab'", DT_ERR_CORRUPT},
     {"{\"colour\": 1, " MODEL "}", "'colour'", DT_ERR_UNSUPPORTED},
     {"{\"model\": {\"type\": \"BPE\", \"vocab\": {\"\\u0000\": 0}, \"merges\": []}}", "U+0000",
      DT_ERR_CORRUPT},
     {"{\"version\": \"2.0\", " MODEL "}", "2.0", DT_ERR_UNSUPPORTED},
-    {"{\"normalizer\": {\"type\": \"BertNormalizer\"}, " MODEL "}", "'BertNormalizer'",
+    {"{\"normalizer\": {\"type\": \"BertNormalizer\", \"lowercase\": 1}, " MODEL "}", "'lowercase'",
+     DT_ERR_CORRUPT},
+    {"{\"normalizer\": {\"type\": \"BertNormalizer\", \"strict\": true}, " MODEL "}", "'strict'",
      DT_ERR_UNSUPPORTED},
+    {REPLACE("a*"), "'a*'", DT_ERR_UNSUPPORTED},
+    {REPLACE("a+a"), "'a+a'", DT_ERR_UNSUPPORTED},
+    {REPLACE("\\\\s+\\u00a0"), "Regex", DT_ERR_UNSUPPORTED},
+    {REPLACE("a{0,}"), "'a{0,}'", DT_ERR_UNSUPPORTED},
+    {REPLACE("a{3,2}"), "'a{3,2}'", DT_ERR_UNSUPPORTED},
+    {REPLACE("a|b|c"), "'a|b|c'", DT_ERR_UNSUPPORTED},
+    {REPLACE("^a+$"), "'^a+$'", DT_ERR_UNSUPPORTED}, /* it also matches at line breaks */
+    {REPLACE("^a"), "'^a'", DT_ERR_UNSUPPORTED},
+    {REPLACE("(a)"), "'(a)'", DT_ERR_UNSUPPORTED},
+    {REPLACE(""), "''", DT_ERR_UNSUPPORTED},
     {"{\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [{\"type\": "
      "\"ByteLevel\"}]}, " MODEL "}",
      "'ByteLevel'", DT_ERR_UNSUPPORTED},
@@ -90,11 +115,14 @@ static const wrong_file wrong[] = {
     {STAGE(""), "''", DT_ERR_UNSUPPORTED},
     {"{\"normalizer\": {\"type\": \"NFC\", \"strict\": true}, " MODEL "}", "'strict'",
      DT_ERR_UNSUPPORTED},
-    {"{\"normalizer\": {\"type\": \"Replace\", \"pattern\": {\"Regex\": \"x\"}, \"content\": "
-     "\"y\"}, " MODEL "}",
-     "Regex", DT_ERR_UNSUPPORTED},
-    {"{\"pre_tokenizer\": {\"type\": \"BertPreTokenizer\"}, " MODEL "}", "'BertPreTokenizer'",
-     DT_ERR_UNSUPPORTED},
+    {"{\"normalizer\": {\"type\": \"Replace\", \"pattern\": {}, \"content\": \"y\"}, " MODEL "}",
+     "no pattern", DT_ERR_CORRUPT},
+    {"{\"pre_tokenizer\": {\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Digits\"}, "
+     "{\"type\": \"BertPreTokenizer\"}]}, " MODEL "}",
+     "'BertPreTokenizer'", DT_ERR_UNSUPPORTED},
+    {"{\"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": {\"String\": \"xy\"}, \"behavior\": "
+     "\"MergedWithPrevious\"}, " MODEL "}",
+     "MergedWithPrevious", DT_ERR_UNSUPPORTED},
     {"{\"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": {\"Regex\": \"[a-z]+x\"}, "
      "\"behavior\": "
      "\"Isolated\", \"invert\": false}, " MODEL "}",
@@ -105,7 +133,8 @@ static const wrong_file wrong[] = {
     {"{\"pre_tokenizer\": {\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"ByteLevel\"}, "
      "{\"type\": \"Digits\", \"individual_digits\": true}]}, " MODEL "}",
      "ByteLevel", DT_ERR_UNSUPPORTED},
-    {"{\"decoder\": {\"type\": \"WordPiece\"}, " MODEL "}", "'WordPiece'", DT_ERR_UNSUPPORTED},
+    {"{\"decoder\": {\"type\": \"WordPiece\"}, " MODEL "}", "'prefix'", DT_ERR_CORRUPT},
+    {"{\"decoder\": {\"type\": \"CTC\"}, " MODEL "}", "'CTC'", DT_ERR_UNSUPPORTED},
     {"{\"decoder\": {\"type\": \"Metaspace\", \"replacement\": \"\"}, " MODEL "}",
      "'replacement' is empty", DT_ERR_CORRUPT},
     {"{\"decoder\": {\"type\": \"Metaspace\", \"replacement\": \"_\", \"prepend_scheme\": "

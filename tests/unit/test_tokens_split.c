@@ -138,7 +138,8 @@ static void compare(const dt_split *split, const char *source, size_t length)
 static void test_words_of_blocks_are_those_of_the_pattern(void **context)
 {
     static const dt_split_kind kinds[] = {DT_SPLIT_GPT2,   DT_SPLIT_LLAMA3, DT_SPLIT_QWEN,
-                                          DT_SPLIT_CL100K, DT_SPLIT_O200K,  DT_SPLIT_GPT2};
+                                          DT_SPLIT_CL100K, DT_SPLIT_O200K,  DT_SPLIT_QWEN35,
+                                          DT_SPLIT_TEKKEN, DT_SPLIT_GPT2};
     enum { SPLITS = sizeof(kinds) / sizeof(kinds[0]) };
     static dt_split splits[SPLITS];
     char text[MOST];

@@ -1,5 +1,5 @@
 # dt_tokens
-foreach(part around encode joints refused split unigram words)
+foreach(part around encode joints pattern refused split unigram words)
   dt_test(NAME tokens_${part} LABEL unit LIBS dt_tokens
     SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_tokens_${part}.c)
 endforeach()
