@@ -73,6 +73,13 @@ bool dt_tokenizer_get_file(const dt_tokenizer *tokenizer, const char **name, con
 bool dt_tokenizer_set_end_of_text(dt_tokenizer *tokenizer, const dt_recipe *recipe);
 /* The token that ends documents; -1 if the kind or the file has none. */
 int32_t dt_tokenizer_end_of_text(const dt_tokenizer *tokenizer);
+/* tokenizer_ends.c: append the tokens that end a text: model.end_ids, or the end-of-text token; can be none. */
+dt_status dt_tokenizer_ends(dt_ids *out, const dt_tokenizer *tokenizer, const dt_recipe *recipe,
+                            dt_error *err);
+/* The tokens that start a text without a prompt: the begin tokens, else the end-of-text token, else a line break, else
+ * token 0. The caller frees `out`. Not for kind "ids", of which no such token is known. */
+dt_status dt_tokenizer_first_tokens(int32_t **out, int64_t *count, const dt_tokenizer *tokenizer,
+                                    dt_error *err);
 /* The special tokens around each text: dt_bpe_get_around; none for other kinds. */
 dt_bpe_around dt_tokenizer_around(const dt_tokenizer *tokenizer);
 /* The tokenizer as a dt_bpe, borrowed; NULL for other kinds than "bpe". */

@@ -99,11 +99,16 @@ typedef struct dt_evaluation_task {
 } dt_evaluation_task;
 
 #define DT_EVALUATION_TASKS 256
+#define DT_EVALUATION_NAME  64 /* bytes of the name of a task */
 
 /* Appends the lines of the tasks of all files, in their order. The name of a task is that of its file without folder and
  * extension. DT_ERR_USAGE also for two tasks of the same name; DT_ERR_NOT_FOUND, DT_ERR_IO. */
 dt_status dt_evaluation_read(dt_strbuf *out, dt_evaluation_task **tasks, const char *const *paths,
                              size_t count, dt_arena *arena, dt_error *err);
+
+/* DT_ERR_USAGE: ranks that divide layers by `tensor` have no logits in training, which generated answers need. */
+dt_status dt_evaluation_check_divided(const dt_evaluation_task *task, int64_t tensor,
+                                      dt_error *err);
 
 /* --- totals.c: metrics */
 

@@ -241,6 +241,23 @@ out:
 
 /* --- kind choice */
 
+/* Checks e->ids, the tokens of prompt and choice. */
+static dt_status check_choice(const dt_evaluator *e, int64_t given, size_t choice, dt_error *err)
+{
+    int64_t count = (int64_t)e->ids.count;
+
+    if (count <= given)
+        return DT_FAIL(err, DT_ERR_USAGE,
+                       "choice %zu adds no token to the prompt: they share a token (set "
+                       "'delimiter')",
+                       choice);
+    if (count - given > e->setup.context)
+        return DT_FAIL(err, DT_ERR_USAGE,
+                       "choice %zu has %lld tokens, and the model reads at most %lld", choice,
+                       (long long)(count - given), (long long)e->setup.context);
+    return DT_OK;
+}
+
 static dt_status score_choice(double *out, bool *cut, dt_evaluator *e, const dt_evaluation_row *row,
                               size_t choice, dt_error *err)
 {
@@ -250,13 +267,6 @@ static dt_status score_choice(double *out, bool *cut, dt_evaluator *e, const dt_
     *out = 0;
     DT_TRY(encode_choice(&given, e, row, choice, err));
     count = (int64_t)e->ids.count;
-    if (count <= given)
-        DT_THROW(err, DT_ERR_USAGE,
-                 "choice %zu adds no token to the prompt: they share a token (set 'delimiter')",
-                 choice);
-    if (count - given > e->setup.context)
-        DT_THROW(err, DT_ERR_USAGE, "choice %zu has %lld tokens, and the model reads at most %lld",
-                 choice, (long long)(count - given), (long long)e->setup.context);
     begin = count > e->setup.context + 1 ? count - e->setup.context - 1 : 0;
     *cut = *cut || begin > 0;
     DT_TRY(add_pass(out, e, begin, given, count, err));
@@ -518,6 +528,7 @@ static dt_status measure(int64_t *out, dt_evaluator *e, const dt_evaluation_row 
     }
     for (size_t i = 0; i < row->choices.count; i++) {
         DT_TRY(encode_choice(&given, e, row, i, err));
+        DT_TRY(check_choice(e, given, i, err));
         count = (int64_t)e->ids.count - 1;
         *out = count > *out ? count : *out;
     }

@@ -33,7 +33,8 @@ typedef struct dt_evaluator_setup {
 dt_status dt_evaluator_open(dt_evaluator **out, const dt_evaluator_setup *setup, dt_error *err);
 void dt_evaluator_close(dt_evaluator *evaluator); /* accepts NULL */
 
-/* Returns how many tokens a pass over the row has at most, without a model. */
+/* Checks a row, and returns how many tokens a pass over it has at most; needs no model. dt_evaluator_run is for checked
+ * rows. */
 dt_status dt_evaluator_measure(int64_t *tokens, dt_evaluator *evaluator,
                                const dt_evaluation_row *row, dt_error *err);
 

@@ -5,7 +5,6 @@
 #include "engine/evaluation/evaluation.h"
 #include "engine/tokens/text_lines.h"
 
-enum { NAME_MOST = 64 };
 #define FILE_MOST ((size_t)1 << 30)
 
 typedef struct reader {
@@ -26,13 +25,13 @@ static dt_status name_task(dt_evaluation_task *out, const char *path, dt_arena *
     size_t length = dot != NULL && dot != name ? (size_t)(dot - name) : strlen(name);
 
     *out = (dt_evaluation_task){.name = dt_arena_strndup(arena, name, length), .path = path};
-    if (length == 0 || length > NAME_MOST ||
+    if (length == 0 || length > DT_EVALUATION_NAME ||
         strspn(out->name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") !=
             length)
         return DT_FAIL(err, DT_ERR_USAGE,
                        "'%s': a task has the name of its file, and that must be of letters, "
                        "digits, '.', '_' and '-', at most %d: rename the file",
-                       path, NAME_MOST);
+                       path, DT_EVALUATION_NAME);
     return DT_OK;
 }
 
@@ -186,4 +185,14 @@ dt_status dt_evaluation_read(dt_strbuf *out, dt_evaluation_task **tasks, const c
 out:
     dt_arena_release(&row);
     return st;
+}
+
+dt_status dt_evaluation_check_divided(const dt_evaluation_task *task, int64_t tensor, dt_error *err)
+{
+    if (tensor <= 1 || task->kind != DT_EVALUATION_ANSWER)
+        return DT_OK;
+    return DT_FAIL(err, DT_ERR_USAGE,
+                   "'%s' has generated answers, and these cannot be combined with 'tensor' %lld in "
+                   "training: evaluate the checkpoints with 'dtrun evaluate'",
+                   task->path, (long long)tensor);
 }

@@ -6,24 +6,6 @@
 #include "engine/config.h"
 #include "engine/data/sides.h"
 #include "recipes/fields/fields.h"
-#include "recipes/fields/values.h"
-
-static dt_status find_ends(dt_loaded *l, dt_error *err)
-{
-    const dt_string_list *ids = &l->recipe.model.end_ids;
-    int32_t end = dt_tokenizer_end_of_text(l->tokenizer);
-    dt_status st = DT_OK;
-
-    for (int64_t i = 0; i < ids->count && st == DT_OK; i++) {
-        double id = -1; /* dt_rule_end_ids has validated the number */
-
-        dt_text_number(&id, ids->items[i]);
-        st = dt_ids_add(&l->ends, (int32_t)id, err);
-    }
-    if (ids->count == 0 && end >= 0)
-        st = dt_ids_add(&l->ends, end, err);
-    return st;
-}
 
 /* Open the weights that an adapter was trained on; no effect if the checkpoint is not one. */
 static dt_status open_base(dt_loaded *l, const char *path, const dt_weights_files *base,
@@ -60,7 +42,7 @@ dt_status dt_loaded_open(dt_loaded *l, const char *path, const dt_weights_files 
     DT_TRY(dt_tokenizer_from_json(&l->tokenizer, info->tokenizer, err));
     DT_TRY(dt_tokenizer_load(l->tokenizer, path, err));
     (void)dt_tokenizer_set_end_of_text(l->tokenizer, &l->recipe);
-    DT_TRY(find_ends(l, err));
+    DT_TRY(dt_tokenizer_ends(&l->ends, l->tokenizer, &l->recipe, err));
     DT_TRY(open_base(l, path, base, err));
 out:
     return st;
@@ -87,7 +69,7 @@ dt_status dt_loaded_open_weights(dt_loaded *l, const dt_recipe *recipe,
         DT_THROW(err, DT_ERR_USAGE, "'%s' has no tokenizer.json", files->folder);
     }
     (void)dt_tokenizer_set_end_of_text(l->tokenizer, &l->recipe);
-    DT_TRY(find_ends(l, err));
+    DT_TRY(dt_tokenizer_ends(&l->ends, l->tokenizer, &l->recipe, err));
 out:
     return st;
 }
@@ -231,31 +213,9 @@ dt_status dt_loaded_diverged(dt_error *err)
 
 dt_status dt_loaded_first_tokens(int32_t **out, int64_t *count, const dt_loaded *l, dt_error *err)
 {
-    dt_bpe_around around = dt_tokenizer_around(l->tokenizer);
-    int32_t end = dt_tokenizer_end_of_text(l->tokenizer);
-
     *out = NULL;
     *count = 0;
-    if (l->ids)
-        return DT_OK;
-    if (around.before_count > 0) {
-        *out = calloc(around.before_count, sizeof(**out));
-        if (*out == NULL)
-            return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a prompt");
-        memcpy(*out, around.before, around.before_count * sizeof(**out));
-        *count = (int64_t)around.before_count;
-        return DT_OK;
-    }
-    if (end < 0 && dt_tokenizer_encode(out, count, l->tokenizer, "\n", 1, NULL) == DT_OK &&
-        *count > 0)
-        return DT_OK;
-    free(*out);
-    *out = calloc(1, sizeof(**out));
-    if (*out == NULL)
-        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for a prompt");
-    **out = end >= 0 ? end : 0;
-    *count = 1;
-    return DT_OK;
+    return l->ids ? DT_OK : dt_tokenizer_first_tokens(out, count, l->tokenizer, err);
 }
 
 void dt_loaded_close(dt_loaded *l)

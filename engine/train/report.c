@@ -128,7 +128,8 @@ static dt_status report_memory(dt_train_session *session, dt_error *err)
         {"activations_bytes", (int64_t)session->model->activation_bytes},
         {"buffers_bytes", state->buffers_bytes +
                               dt_checkpoint_writer_bytes(session->saving.writer) +
-                              dt_valid_bleu_bytes(session->evaluation.translations)},
+                              dt_valid_bleu_bytes(session->evaluation.translations) +
+                              dt_train_tasks_bytes(session->evaluation.tasks)},
         {"free_bytes", dt_measure_free_memory(&session->device)},
     };
     json_t *event = json_pack("{s:s}", "event", "memory");
@@ -311,6 +312,32 @@ dt_status dt_report_evaluation(dt_train_session *session, dt_error *err)
         json_object_set_new(values, dt_metric_name(DT_METRIC_VALID_BLEU),
                             dt_json_number(session->evaluation.bleu));
     return send_metrics(session, values, err);
+}
+
+dt_status dt_report_tasks(dt_train_session *session, const dt_evaluation_results *results,
+                          dt_error *err)
+{
+    json_t *values;
+    char name[DT_EVALUATION_NAME + 64];
+    dt_status st = DT_OK;
+
+    if (session->mesh.world.rank != 0)
+        return DT_OK;
+    values = json_object();
+    for (size_t i = 0; i < results->count; i++)
+        for (size_t m = 0; m < results->items[i].count; m++) {
+            snprintf(name, sizeof(name), "%s/%s", results->items[i].task,
+                     results->items[i].metrics[m].name);
+            json_object_set_new(values, name, dt_json_number(results->items[i].metrics[m].value));
+        }
+    st = send_metrics(session, values, err);
+    if (st == DT_OK)
+        st = dt_events_send(session->events,
+                            json_pack("{s:s, s:I, s:o}", "event", "evaluation", "step",
+                                      as_json(session->step), "tasks",
+                                      dt_evaluation_to_json(results)),
+                            err);
+    return st;
 }
 
 dt_status dt_report_checkpoint(dt_train_session *session, const dt_checkpoint_outcome *outcome,

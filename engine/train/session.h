@@ -57,6 +57,8 @@ typedef struct dt_train_evaluation {
     int64_t step;  /* the step that was evaluated; -1: none in this attempt */
     int64_t epoch; /* the sampler's epoch when evaluate.every_epoch was last checked */
     struct dt_valid_bleu *translations; /* computes BLEU; NULL: not computed */
+    struct dt_train_tasks *tasks;       /* evaluates 'evaluate.tasks'; NULL: there are none */
+    int64_t tasks_step;                 /* the step whose tasks were evaluated; -1: none */
 } dt_train_evaluation;
 
 /* The saves of a run (saving.c). */

@@ -165,6 +165,36 @@ out:
     return st;
 }
 
+/* Whether 'evaluate.tasks' are due after the completed steps: every evaluate.tasks_every steps, or with each
+ * validation, and at the end. */
+static bool are_tasks_due(const dt_train_session *session, bool validation_due)
+{
+    const dt_recipe *recipe = session->recipe;
+
+    if (session->evaluation.tasks == NULL || session->evaluation.tasks_step == session->step)
+        return false;
+    return session->step >= recipe->schedule.steps ||
+           (recipe->evaluate.tasks_every > 0 ? every(session->step, recipe->evaluate.tasks_every)
+                                             : validation_due);
+}
+
+/* A stop request during the evaluation ends it and the run. */
+static dt_status evaluate_tasks(dt_train_session *session, bool *last, dt_error *err)
+{
+    const dt_evaluation_results *results;
+    bool stopped = false;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_report_phase(session, "evaluate", err));
+    DT_TRY(dt_train_tasks_run(&results, session, &stopped, err));
+    if (!stopped)
+        DT_TRY(dt_report_tasks(session, results, err));
+    DT_TRY(dt_report_phase(session, "train", err));
+    *last = *last || stopped;
+out:
+    return st;
+}
+
 /* Whether an evaluation is due after the completed steps: every evaluate.every steps and every
  * evaluate.every_epoch epochs. */
 static bool is_evaluation_due(dt_train_session *session)
@@ -181,12 +211,14 @@ static dt_status between_steps(dt_train_session *session, const dt_step *step, b
                                dt_error *err)
 {
     const dt_recipe *recipe = session->recipe;
-    bool evaluated = false;
+    bool evaluated = false, due = !step->skipped && is_evaluation_due(session);
     dt_status st = DT_OK;
 
-    if ((!step->skipped && is_evaluation_due(session)) ||
+    if (due ||
         (session->step >= recipe->schedule.steps && session->evaluation.step != session->step))
         DT_TRY(evaluate(session, &evaluated, last, err));
+    if (!step->skipped && are_tasks_due(session, due))
+        DT_TRY(evaluate_tasks(session, last, err));
     DT_TRY(dt_saving_step(session, evaluated, *last, err));
 out:
     return st;

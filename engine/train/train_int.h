@@ -4,6 +4,7 @@
 #define DT_ENGINE_TRAIN_TRAIN_INT_H
 
 #include "engine/checkpoint/writer.h"
+#include "engine/evaluation/evaluation.h"
 #include "engine/model/model.h"
 #include "engine/train/session.h"
 
@@ -69,6 +70,26 @@ dt_status dt_valid_bleu_open(dt_train_session *session, dt_error *err);
 /* bytes of memory it has allocated; NULL: 0 */
 int64_t dt_valid_bleu_bytes(const struct dt_valid_bleu *bleu);
 void dt_valid_bleu_close(struct dt_valid_bleu *bleu); /* accepts NULL */
+
+/* tasks: evaluates the recipe's 'evaluate.tasks' (engine/evaluation/) during training.
+ *
+ * Rows       are dealt out to the data ranks in turn; every rank's outcomes are gathered, so that the metrics are those
+ *            of one process
+ * Weights    as for valid_bleu; passes are in the precision of training, without dropout
+ * Training   is not changed: no state of it is written
+ */
+
+typedef struct dt_train_tasks dt_train_tasks;
+
+/* Call after the strategy is set up. Reads and checks the files; sets session->evaluation.tasks if there are any.
+ * DT_ERR_RECIPE naming file and line. */
+dt_status dt_train_tasks_open(dt_train_session *session, dt_error *err);
+int64_t dt_train_tasks_bytes(const dt_train_tasks *tasks); /* NULL: 0 */
+void dt_train_tasks_close(dt_train_tasks *tasks);          /* accepts NULL */
+/* Collective. *results: of all rows, on every rank, until the next call. *stopped: a rank was asked to stop; there are
+ * no results then. */
+dt_status dt_train_tasks_run(const dt_evaluation_results **results, dt_train_session *session,
+                             bool *stopped, dt_error *err);
 
 /* Compute the reference of all pairs of answers (reference.c); no effect on other data. Collective; once the weights are
  * loaded. */
@@ -150,6 +171,9 @@ dt_status dt_report_step(dt_train_session *session, const dt_step *step, dt_inte
 /* Call after each step. The first call initializes `pace`. */
 dt_status dt_report_pace(dt_train_session *session, dt_pace *pace, dt_error *err);
 dt_status dt_report_evaluation(dt_train_session *session, dt_error *err);
+/* Report results of tasks: as metrics TASK/METRIC, and as an event with the errors. Rank 0 only. */
+dt_status dt_report_tasks(dt_train_session *session, const dt_evaluation_results *results,
+                          dt_error *err);
 dt_status dt_report_checkpoint(dt_train_session *session, const dt_checkpoint_outcome *outcome,
                                dt_error *err);
 dt_status dt_report_checkpoint_failed(dt_train_session *session, int64_t step, const char *message,

@@ -298,11 +298,13 @@ typedef struct dt_recipe {
     int64_t seed;
 
     struct {
-        int64_t every;       /* steps; 0: only at the end */
-        int64_t every_epoch; /* epochs; 0: none */
-        int64_t sequences;   /* validation sequences per evaluation, all ranks together; 0: all */
-        bool bleu;           /* sentence pairs: also translate them and compute BLEU */
-        int64_t beam;        /* beam size of the translations for BLEU */
+        int64_t every;        /* steps; 0: only at the end */
+        int64_t every_epoch;  /* epochs; 0: none */
+        int64_t sequences;    /* validation sequences per evaluation, all ranks together; 0: all */
+        bool bleu;            /* sentence pairs: also translate them and compute BLEU */
+        int64_t beam;         /* beam size of the translations for BLEU */
+        dt_string_list tasks; /* files of evaluation tasks */
+        int64_t tasks_every;  /* steps; 0: with each validation */
     } evaluate;
 
     struct {

@@ -218,7 +218,8 @@ void dt_recipe_locate_data(dt_error *err, const dt_recipe_source *source, dt_are
     dt_problems_init(&problems, arena);
     if (reading_source(&reading, source, &ignored) == DT_OK &&
         !locate_item(&mark, &reading, "data.train", &recipe.data.train, err->message) &&
-        !locate_item(&mark, &reading, "data.validation", &recipe.data.validation, err->message))
+        !locate_item(&mark, &reading, "data.validation", &recipe.data.validation, err->message) &&
+        !locate_item(&mark, &reading, "evaluate.tasks", &recipe.evaluate.tasks, err->message))
         mark = *locate_field(&reading, err->message);
     if (!source->unwritten)
         dt_text_mark_prefix(err, &mark);

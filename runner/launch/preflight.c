@@ -9,6 +9,7 @@
 #include "base/resources.h"
 #include "engine/data/data.h"
 #include "engine/data/files.h"
+#include "engine/evaluation/evaluation.h"
 #include "recipes/architecture/architecture.h"
 #include "recipes/fields/nodes.h"
 #include "runner/cli/program.h"
@@ -223,6 +224,35 @@ out:
     return st;
 }
 
+/* Reads the files of evaluation tasks as the ranks will, once the model's kind can have tasks. */
+static dt_status check_tasks(const dt_recipe *recipe, dt_error *err)
+{
+    const dt_architecture *kind = dt_architecture_find(recipe->model.kind);
+    const dt_string_list *files = &recipe->evaluate.tasks;
+    dt_evaluation_task *tasks;
+    dt_status st = DT_OK;
+    dt_strbuf lines;
+    dt_arena arena;
+
+    dt_strbuf_init(&lines);
+    dt_arena_init(&arena, 0);
+    if (files->count > 0 && (kind->reads_rows || kind->reads_pairs))
+        DT_THROW(err, DT_ERR_RECIPE, "tasks need a model that predicts the next token of a text");
+    DT_TRY(dt_evaluation_read(&lines, &tasks, files->items, (size_t)files->count, &arena, err));
+    for (int64_t i = 0; i < files->count; i++)
+        DT_TRY(dt_evaluation_check_divided(&tasks[i], recipe->tensor.size, err));
+out:
+    dt_strbuf_release(&lines);
+    dt_arena_release(&arena);
+    if (st == DT_ERR_USAGE || st == DT_ERR_NOT_FOUND)
+        st = DT_ERR_RECIPE;
+    if (st != DT_OK && err != NULL)
+        err->code = st;
+    if (st != DT_OK)
+        dt_error_prefix(err, "evaluate.tasks");
+    return st;
+}
+
 /* Checks that ranks can divide the vocabulary of the data; the rule 'tensor' has checked the recipe's sizes. */
 static dt_status check_division(const dt_recipe *recipe, int64_t vocab, dt_error *err)
 {
@@ -274,6 +304,8 @@ static dt_status look_at_recipe(dt_preflight *out, const dt_recipe *recipe,
     if (recipe->task == DT_TASK_COMMAND)
         return plan_recipe(out, recipe, gpus, arena, err);
     st = check_data(out, &here, recipe, make, arena, err);
+    if (st == DT_OK)
+        st = check_tasks(recipe, err);
     if (st == DT_ERR_RECIPE && source != NULL && err != NULL)
         dt_recipe_locate_data(err, source, arena);
     DT_TRY(st);

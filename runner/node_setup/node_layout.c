@@ -204,7 +204,7 @@ static void move_saved(json_t *plan, const dt_node_layout *layout)
 
 json_t *dt_node_plan(const json_t *plan, const dt_node_layout *layout, bool all_shared)
 {
-    json_t *out = json_deep_copy(plan), *data;
+    json_t *out = json_deep_copy(plan), *data, *evaluate;
     const char *from = json_string_value(json_object_get(plan, "resume_from"));
     dt_strbuf parts;
 
@@ -239,5 +239,9 @@ json_t *dt_node_plan(const json_t *plan, const dt_node_layout *layout, bool all_
     json_object_set_new(data, "validation",
                         moved(json_object_get(data, "validation"), layout->paths));
     move_text(data, "tokenizer", layout->paths);
+    evaluate = json_object_get(json_object_get(out, "recipe"), "evaluate");
+    if (json_object_get(evaluate, "tasks") != NULL)
+        json_object_set_new(evaluate, "tasks",
+                            moved(json_object_get(evaluate, "tasks"), layout->paths));
     return out;
 }

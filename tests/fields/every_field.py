@@ -179,6 +179,8 @@ FIELDS = {
     'evaluate.every_epoch': [value(1, 'divided')],
     'evaluate.sequences': [value(0, 'plain')],
     'evaluate.bleu': [value('true', 'pairs', PAIRS)],
+    'evaluate.tasks': [value('[task.jsonl]', 'plain')],
+    'evaluate.tasks_every': [value(9, 'plain')],
     'evaluate.beam': [value(2, 'pairs', {**PAIRS, 'evaluate.bleu': 'true'})],
     'checkpoint.every': [value(7, 'three')],
     'checkpoint.keep': [value(1, 'plain')],
@@ -248,6 +250,7 @@ class Place:
         for name, lines in (('corpus.txt', 160), ('more.txt', 40)):
             text = '\n'.join(' '.join(draw.choice(words) for _ in range(8)) for _ in range(lines))
             (self.folder / name).write_text(text + '\n')
+        (self.folder / 'task.jsonl').write_text('{"prompt": "the", "choices": ["fox", "dog"], "answer": 0}\n')
         pairs = self.folder / 'pairs'
         pairs.mkdir()
         for language in 'st':

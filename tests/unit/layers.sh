@@ -57,7 +57,7 @@ inside engine checkpoint comm data model strategy
 inside engine weights checkpoint data model ops strategy
 inside engine evaluation data device model tokens
 inside engine search data device model
-inside engine train bleu evaluation search channel checkpoint comm data device model ops optim strategy weights
+inside engine train bleu evaluation search channel checkpoint comm data device model ops optim strategy tokens weights
 inside engine task channel generate tokens
 inside engine generate chat checkpoint data device evaluation model search tokens train weights
 inside runner term

@@ -72,6 +72,7 @@ static const struct {
     {"phase", {"s phase"}},
     {"checkpoint", {"i step", "s directory", "i bytes", "s digest"}},
     {"checkpoint_failed", {"i step", "s message"}},
+    {"evaluation", {"i step", "o tasks"}},
     {"part", {"i part", "i offset"}},
     {"failed", {"s status", "s message"}},
     {"finished", {"i step", "s reason"}},

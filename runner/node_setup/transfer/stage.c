@@ -209,6 +209,19 @@ out:
     return st;
 }
 
+/* Copies the files of evaluation tasks, whose names are not patterns. */
+static dt_status place_tasks(const staging *stage, dt_error *err)
+{
+    const json_t *recipe = json_object_get(stage->request->plan, "recipe"), *file;
+    dt_status st = DT_OK;
+    size_t i;
+
+    json_array_foreach(json_object_get(json_object_get(recipe, "evaluate"), "tasks"), i, file)
+        DT_TRY(place_weight(file, stage, err));
+out:
+    return st;
+}
+
 dt_status dt_stage_data(json_t *paths, const char *folder, dt_talk *talk,
                         const dt_prepare_request *request, dt_arena *arena, dt_error *err)
 {
@@ -226,6 +239,7 @@ dt_status dt_stage_data(json_t *paths, const char *folder, dt_talk *talk,
     DT_TRY(place_list(json_object_get(data, "train"), &stage, err));
     DT_TRY(place_list(json_object_get(data, "validation"), &stage, err));
     DT_TRY(place_text(json_object_get(data, "tokenizer"), &stage, err));
+    DT_TRY(place_tasks(&stage, err));
     DT_TRY(place_weights(&stage, folder, err));
 out:
     return st;
