@@ -42,6 +42,10 @@ static dt_status read_how(dt_task_how *out, const dt_plan *plan, dt_arena *arena
         argv[i] = (char *)(i < fixed ? before[i] : plan->task.arguments.items[i - fixed]);
     argv[argc] = NULL;
     optind = 0; /* glibc: restart getopt, which has parsed the command's own arguments */
+    if (plan->recipe.task == DT_TASK_EVALUATE) {
+        out->precision = plan->recipe.precision.kind == DT_PRECISION_BF16 ? DT_BF16 : DT_F32;
+        return DT_OK;
+    }
     if (plan->recipe.task == DT_TASK_SCORE)
         return dt_score_arguments_parse(&scored, argc, argv, err);
     DT_TRY(dt_generate_arguments_parse(given, argc, argv, err));

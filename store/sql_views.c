@@ -22,7 +22,7 @@
 static const dt_sql_column run_columns[] = {
     {"run", "text", "id of the run", "r.id"},
     {"name", "text", "name of the run; several runs can have the same", "r.name"},
-    {"task", "text", "`train`, or what the ranks do instead (`generate`, `score`)",
+    {"task", "text", "`train`, or what the ranks do instead (`generate`, `score`, `evaluate`, `command`)",
      "coalesce(" FIELD("task") ", 'train')"},
     {"state", "text",
      "`queued`, `preparing`, `starting`, `running`, `stopping`, `finished`, `failed` or `stopped`",

@@ -360,6 +360,36 @@ static dt_status score(task *t, dt_error *err)
     return dt_score(&options, err);
 }
 
+static dt_status take_result(void *context, const dt_strbuf *result, dt_error *err)
+{
+    task *t = context;
+    dt_strbuf line;
+    dt_status st;
+
+    dt_strbuf_init(&line);
+    dt_strbuf_add_fmt(&line, "%s\n", result->data);
+    st = task_parts_add(&t->parts, line.data, line.length, 0, 0, err);
+    dt_strbuf_release(&line);
+    return st;
+}
+
+static dt_status evaluate(task *t, dt_error *err)
+{
+    dt_evaluate_options options = {.checkpoint = t->plan->resume_from,
+                                   .recipe = &t->plan->recipe,
+                                   .base = &t->plan->weights,
+                                   .text = t->share.text.data,
+                                   .length = t->share.text.length,
+                                   .device = t->place->device,
+                                   .threads = t->place->threads,
+                                   .precision = t->how->precision,
+                                   .emit = take_result,
+                                   .before = heed_stop,
+                                   .context = t};
+
+    return dt_evaluate_lines(&options, err);
+}
+
 static dt_status make(task *t, dt_error *err)
 {
     dt_status st = DT_OK;
@@ -369,6 +399,8 @@ static dt_status make(task *t, dt_error *err)
         return DT_OK;
     if (t->plan->recipe.task == DT_TASK_SCORE)
         return score(t, err);
+    if (t->plan->recipe.task == DT_TASK_EVALUATE)
+        return evaluate(t, err);
     DT_TRY(dt_loaded_is_of_pairs(&pairs, t->plan->resume_from, err));
     DT_TRY(pairs ? translate(t, err) : continue_lines(t, err));
 out:
@@ -379,7 +411,7 @@ out:
 
 static dt_status report_ready(const task *t, dt_error *err)
 {
-    const char *phase = t->plan->recipe.task == DT_TASK_SCORE ? "score" : "generate";
+    const char *phase = t->plan->recipe.task == DT_TASK_GENERATE ? "generate" : "score";
     dt_status st = DT_OK;
 
     dt_activity_phase(phase);

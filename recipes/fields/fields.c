@@ -27,7 +27,7 @@ static const char *const rope_scalings[] = {"none", "linear", "llama3", NULL};
 static const char *const norms[] = {"post", "pre", NULL};
 static const char *const losses[] = {"cross_entropy", "squared_error", NULL};
 static const char *const recomputes[] = {"none", "selective", "full", NULL};
-static const char *const tasks[] = {"train", "generate", "score", "command", NULL};
+static const char *const tasks[] = {"train", "generate", "score", "command", "evaluate", NULL};
 static const char *const output_metrics[] = {"none", "json", "tensorboard", NULL};
 static const char *const stop_signals[] = {"TERM", "INT", "HUP", "USR1", "USR2", "QUIT", NULL};
 static const char *const searches[] = {"grid", "zip", "random", NULL};
@@ -90,8 +90,8 @@ const dt_field dt_fields[] = {
      AT(task),
      .choices = tasks,
      .fallback = "train",
-     .help = "what the ranks do: train; generate or score lines of a file with another run's "
-             "checkpoint; or run another program, which 'command' implies"},
+     .help = "what the ranks do: train; generate or score lines of a file, or evaluate tasks, with "
+             "another run's checkpoint; or run another program, which 'command' implies"},
 
     {.path = "nodes",
      .type = DT_FIELD_STRINGS,

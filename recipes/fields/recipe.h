@@ -117,7 +117,8 @@ typedef enum dt_task_kind {
     DT_TASK_TRAIN,
     DT_TASK_GENERATE,
     DT_TASK_SCORE,
-    DT_TASK_COMMAND
+    DT_TASK_COMMAND,
+    DT_TASK_EVALUATE /* rows of evaluation tasks, otherwise as GENERATE */
 } dt_task_kind;
 
 /* The lines of a command's output that are metrics. */

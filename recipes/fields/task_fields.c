@@ -140,6 +140,10 @@ void dt_field_expected(dt_strbuf *out, const dt_field *field)
 static const char *const of_lines[] = {
     "name",    "task",  "nodes",         "hostfile", "nodes_min", "gpus",  "ranks", "threads",
     "network", "slurm", "grace_seconds", "failure",  "notify",    "lines", NULL};
+static const char *const of_evaluation[] = {
+    "name",           "task",    "nodes",         "hostfile",       "nodes_min", "gpus",
+    "ranks",          "threads", "network",       "slurm",          "failure",   "notify",
+    "evaluate.tasks", "lines",   "grace_seconds", "precision.kind", NULL};
 static const char *const of_command[] = {
     "name",        "task",       "nodes",      "hostfile",      "nodes_min",   "gpus",
     "threads",     "network",    "slurm",      "grace_seconds", "failure",     "notify",
@@ -195,6 +199,9 @@ bool dt_field_is_of_task(const dt_field *field, dt_task_kind task)
                !is_listed(field, of_command_alone);
     if (task == DT_TASK_COMMAND)
         return is_listed(field, of_command);
+    if (task == DT_TASK_EVALUATE)
+        return is_listed(field, of_evaluation) && strcmp(field->path, "lines.input") != 0 &&
+               strcmp(field->path, "lines.target") != 0;
     if (strcmp(field->path, "lines.target") == 0)
         return task == DT_TASK_SCORE;
     return is_listed(field, of_lines) ||
@@ -203,7 +210,7 @@ bool dt_field_is_of_task(const dt_field *field, dt_task_kind task)
 
 bool dt_task_has_lines(dt_task_kind task)
 {
-    return task == DT_TASK_GENERATE || task == DT_TASK_SCORE;
+    return task == DT_TASK_GENERATE || task == DT_TASK_SCORE || task == DT_TASK_EVALUATE;
 }
 
 int64_t dt_recipe_processes(const dt_recipe *recipe)

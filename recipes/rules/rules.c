@@ -26,9 +26,9 @@ const dt_rule dt_rules[] = {
      .look = dt_rule_dp_nodes,
      .remedy = "with several nodes use 'ddp'"},
     {.name = "task",
-     .says = "generate and score need a run and an input, and have no fields about training; "
-             "neither has a command",
-     .fields = {"task", "lines.run", "lines.input"},
+     .says = "generate and score need a run and an input, evaluate a run and tasks, and they have "
+             "no fields about training; neither has a command",
+     .fields = {"task", "lines.run", "lines.input", "evaluate.tasks"},
      .look = dt_rule_task,
      .of_tasks = true},
     {.name = "generate",

@@ -280,7 +280,13 @@ void dt_rule_task(const dt_rule_case *c)
     look_at_others(c);
     if (recipe->lines.run[0] == '\0')
         dt_rule_broken(c, "lines.run", "'lines.run' is missing (the run whose checkpoint is used)");
-    if (recipe->lines.input[0] == '\0')
+    if (recipe->task == DT_TASK_EVALUATE && recipe->evaluate.tasks.count == 0)
+        dt_rule_broken(c, "evaluate.tasks", "'evaluate.tasks' is missing (the files of the tasks)");
+    if (recipe->task == DT_TASK_EVALUATE && recipe->precision.kind == DT_PRECISION_FP16)
+        dt_rule_broken(
+            c, "precision.kind",
+            "unsupported precision 'fp16' with 'task: evaluate' (expected fp32 or bf16)");
+    if (recipe->task != DT_TASK_EVALUATE && recipe->lines.input[0] == '\0')
         dt_rule_broken(c, "lines.input", "'lines.input' is missing (the file with the lines)");
 }
 

@@ -9,6 +9,9 @@
 #include "runner/cli/report.h"
 #include "runner/launch/evaluate.h"
 #include "runner/launch/existing_run.h"
+#include "runner/launch/task.h"
+#include "runner/supervisor/folder/task_folder.h"
+#include "runner/view/follow/follow.h"
 #include "runner/view/runs/results.h"
 #include "runner/view/runs/runs.h"
 
@@ -143,7 +146,7 @@ static dt_status evaluate_model(evaluated *io, const task_rows *work, dt_store *
     DT_TRY(dt_evaluation_totals(&io->results, lines.data, lines.length, call->arena, err));
     DT_TRY(write_output(&lines, call, err));
     if (io->of_run)
-        DT_TRY(dt_results_store(store, &io->run, io->step, &io->results, err));
+        DT_TRY(dt_task_results_store(store, &io->run, io->step, &io->results, err));
 out:
     dt_strbuf_release(&lines);
     return st;
@@ -207,6 +210,59 @@ static dt_status print(const task_rows *work, const evaluated *models, int count
     return st;
 }
 
+/* --- on the ranks of a run */
+
+static dt_status print_run(dt_store *store, const char *run, const char *title, const dt_call *call,
+                           dt_error *err)
+{
+    evaluated model = {.title = title};
+    dt_task_results newest;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_results_newest(&newest, store, run, call->arena, err));
+    model.results = newest.results;
+    DT_TRY(print(NULL, &model, 1, call, err));
+out:
+    return st;
+}
+
+static dt_status launch(dt_call *call, dt_error *err)
+{
+    const char *operand = call->args->operands[0], *task;
+    dt_store *store = NULL;
+    json_t *object = NULL;
+    dt_status st = DT_OK;
+    dt_strbuf text;
+    evaluated model;
+
+    dt_strbuf_init(&text);
+    if (call->args->operands_count > 1)
+        DT_THROW(err, DT_ERR_USAGE, "--ranks, --nodes and --gpus need a single RUN");
+    if (dt_arguments_get(call->args, "task")->items_count == 0)
+        DT_THROW(err, DT_ERR_USAGE, "--task is missing: a file of a task (docs/evaluation.md)");
+    DT_TRY(dt_store_open(&store, NULL, err));
+    DT_TRY(open_model(&model, store, operand, call, err));
+    if (model.run.id == NULL)
+        DT_THROW(err, DT_ERR_USAGE,
+                 "--ranks, --nodes and --gpus need a RUN: '%s' is a folder, which one process "
+                 "evaluates",
+                 operand);
+    if (!model.of_run)
+        DT_THROW(err, DT_ERR_USAGE,
+                 "--ranks, --nodes and --gpus need a checkpoint of the RUN itself");
+    DT_TRY(dt_task_launch(&task, &model.run, model.place.checkpoint, call, err));
+    DT_TRY(dt_task_follow(&text, &object, store, task, call, err));
+    if (object != NULL)
+        DT_TRY(dt_report_json(json_incref(object), err));
+    else if (call->exit_code == DT_EXIT_GOOD && !dt_arguments_flag(call->args, "detach"))
+        DT_TRY(print_run(store, task, model.title, call, err));
+out:
+    json_decref(object);
+    dt_strbuf_release(&text);
+    dt_store_close(store);
+    return st;
+}
+
 static dt_status evaluate(dt_call *call, dt_error *err)
 {
     int count = call->args->operands_count;
@@ -215,8 +271,13 @@ static dt_status evaluate(dt_call *call, dt_error *err)
     task_rows work = {.rows = 0};
     dt_status st = DT_OK;
 
+    bool ranks;
+
     dt_strbuf_init(&work.lines);
+    DT_TRY(dt_task_is_wanted(&ranks, call, err));
     DT_TRY(check_models(call, err));
+    if (ranks)
+        return launch(call, err);
     DT_TRY(read_tasks(&work, call, err));
     DT_TRY(dt_store_open(&store, NULL, err));
     for (int i = 0; i < count; i++)
@@ -244,6 +305,7 @@ static const dt_option options[] = {
      .value = "FILE",
      .help = "write the result of each row to this file, as a JSON object a line"},
     {.name = "force", .kind = DT_OPTION_FLAG, .help = "with --output: replace an existing file"},
+    DT_TASK_OPTIONS_OF("", "rows"),
     {0},
 };
 
@@ -266,6 +328,8 @@ const dt_command dt_command_evaluate = {
         "is a checkpoint; a FOLDER has a '/' or is not the name of a run. Several models are\n"
         "printed in one table. Results of a RUN are kept in the history: `dtrun show` and `dtrun\n"
         "compare` show them.\n"
+        "With --ranks, --nodes or --gpus the ranks of a new run share the rows; RUN and the new\n"
+        "run both get the results, and --json prints the object of `launch`.\n"
         "--json prints tasks, each with task, file, kind and rows, and models, each with model,\n"
         "run, step, and tasks: kind, rows, cut (rows longer than the context) and metrics, each\n"
         "with value and stderr.\n"

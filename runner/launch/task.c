@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/data/data.h"
+#include "engine/evaluation/evaluation.h"
 #include "engine/tokens/text_lines.h"
 #include "engine/weights/weights.h"
 #include "recipes/fields/fields.h"
@@ -38,6 +39,11 @@ static bool is_given(const dt_call *call, const char *name)
     return dt_arguments_get(call->args, name)->given;
 }
 
+static bool evaluates(const dt_call *call)
+{
+    return strcmp(call->args->command->name, "evaluate") == 0;
+}
+
 /* --- whether a run is requested */
 
 dt_status dt_task_is_wanted(bool *out, const dt_call *call, dt_error *err)
@@ -53,7 +59,7 @@ dt_status dt_task_is_wanted(bool *out, const dt_call *call, dt_error *err)
             return DT_FAIL(err, DT_ERR_USAGE, "--%s requires --ranks, --nodes or --gpus", of_it[i]);
     if (!*out)
         return DT_OK;
-    if (!is_given(call, "input"))
+    if (!evaluates(call) && !is_given(call, "input"))
         return DT_FAIL(err, DT_ERR_USAGE, "--ranks, --nodes and --gpus require --input");
     if (is_given(call, "device"))
         return DT_FAIL(err, DT_ERR_USAGE,
@@ -100,6 +106,11 @@ static bool is_of_pairs(const dt_checkpoint *checkpoint)
 /* Makes the engine's check before there is a run. */
 static dt_status check_sides(bool pairs, dt_task_kind kind, bool target, dt_error *err)
 {
+    if (kind == DT_TASK_EVALUATE && pairs)
+        return DT_FAIL(
+            err, DT_ERR_USAGE,
+            "the run was trained on sentence pairs: tasks need a model that predicts the "
+            "next token of a text");
     if (kind == DT_TASK_SCORE && pairs && !target)
         return DT_FAIL(
             err, DT_ERR_USAGE,
@@ -174,6 +185,7 @@ static void begin_recipe(dt_recipe *out, dt_task_kind kind)
     out->early_stop.metric = "";
     out->early_stop.after = 0;
     out->notify.webhook = "";
+    out->evaluate.tasks = (dt_string_list){0};
 }
 
 static dt_status choose_name(dt_recipe *out, const dt_run *parent, const dt_call *call,
@@ -204,11 +216,29 @@ static dt_status take_option(dt_recipe *out, const dt_field *field, const char *
     return value->text != NULL ? dt_field_set_text(out, field, value->text, err) : DT_OK;
 }
 
-/* Sets the fields of generate, which are options of the command. */
+/* Sets the files and the precision of an evaluation. */
+static dt_status take_tasks(dt_recipe *out, const dt_call *call, dt_error *err)
+{
+    const dt_value *tasks = dt_arguments_get(call->args, "task");
+    const char **files = dt_arena_alloc_array(call->arena, tasks->items_count, sizeof(files[0]));
+    dt_status st = DT_OK;
+
+    for (size_t i = 0; i < tasks->items_count; i++)
+        DT_TRY(absolute(&files[i], tasks->items[i], call->arena, err));
+    out->evaluate.tasks = (dt_string_list){files, (int64_t)tasks->items_count};
+    DT_TRY(
+        dt_field_set_text(out, dt_field_find("precision.kind"), text_of(call, "precision"), err));
+out:
+    return st;
+}
+
+/* Sets the fields of generate and evaluate, which are options of the command. */
 static dt_status take_options(dt_recipe *out, const dt_call *call, dt_error *err)
 {
     dt_status st = DT_OK;
 
+    if (out->task == DT_TASK_EVALUATE)
+        return take_tasks(out, call, err);
     for (size_t i = 0; i < dt_fields_count; i++) {
         const char *option = dt_field_generate_option(&dt_fields[i]);
 
@@ -227,8 +257,9 @@ static dt_status take_lines(dt_recipe *out, const dt_run *parent, const dt_call 
     dt_status st = DT_OK;
 
     out->lines.run = parent->id;
-    out->lines.target = out->lines.output = "";
-    DT_TRY(absolute(&out->lines.input, text_of(call, "input"), call->arena, err));
+    out->lines.target = out->lines.output = out->lines.input = "";
+    if (!evaluates(call))
+        DT_TRY(absolute(&out->lines.input, text_of(call, "input"), call->arena, err));
     if (target != NULL)
         DT_TRY(absolute(&out->lines.target, target, call->arena, err));
     if (output != NULL && strcmp(output, "-") == 0)
@@ -249,7 +280,9 @@ static dt_status recipe_by_options(dt_recipe *out, dt_recipe *before, const dt_r
     dt_status st = DT_OK;
     size_t count = 0;
 
-    begin_recipe(before, scores ? DT_TASK_SCORE : DT_TASK_GENERATE);
+    begin_recipe(before, evaluates(call) ? DT_TASK_EVALUATE
+                         : scores        ? DT_TASK_SCORE
+                                         : DT_TASK_GENERATE);
     DT_TRY(choose_name(before, parent, call, err));
     DT_TRY(take_lines(before, parent, call, err));
     DT_TRY(take_options(before, call, err));
@@ -357,6 +390,24 @@ static void texts_release(texts *out)
     dt_strbuf_release(&out->target);
 }
 
+/* The lines of a task: those of its input, or the rows of its evaluation tasks. */
+static dt_status read_input(dt_strbuf *out, int64_t *count, const dt_recipe *recipe,
+                            dt_arena *arena, dt_error *err)
+{
+    const dt_string_list *files = &recipe->evaluate.tasks;
+    dt_evaluation_task *tasks;
+    dt_status st = DT_OK;
+
+    if (recipe->task != DT_TASK_EVALUATE)
+        return read_lines(out, count, recipe->lines.input, err);
+    DT_TRY(dt_evaluation_read(out, &tasks, files->items, (size_t)files->count, arena, err));
+    *count = count_lines(out);
+out:
+    if (st != DT_OK)
+        dt_error_prefix(err, "evaluate.tasks");
+    return st;
+}
+
 /* Lists the files of the base of an adapter, which nodes get with the checkpoint; of kind none for others. */
 static dt_status find_base(dt_weights_files *out, const dt_checkpoint *checkpoint, const char *run,
                            dt_arena *arena, dt_error *err)
@@ -392,7 +443,7 @@ static dt_status plan(dt_preflight *flight, texts *out, dt_recipe *recipe,
 
     DT_TRY(dt_checkpoint_verify(checkpoint, err)); /* a damaged one would fail every attempt */
     DT_TRY(check_sides(pairs, recipe->task, target, err));
-    DT_TRY(read_lines(&out->input, &lines, recipe->lines.input, err));
+    DT_TRY(read_input(&out->input, &lines, recipe, call->arena, err));
     if (target)
         DT_TRY(read_target(&out->target, lines, recipe, err));
     dt_task_parts_cut(&task, &out->input, target ? &out->target : NULL, line_weight, call->arena);

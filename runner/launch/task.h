@@ -14,38 +14,38 @@
 #include "store/run.h"
 
 /* Options of a command with the name of a task, in addition to DT_FROM_CHECKPOINT_OPTIONS,
- * --input, --output and --force. */
-#define DT_TASK_OPTIONS                                                                           \
-    {.name = "ranks",                                                                             \
-     .kind = DT_OPTION_INT,                                                                       \
-     .value = "N",                                                                                \
-     .low = 1,                                                                                    \
-     .high = 1024,                                                                                \
-     .help = "with --input: share the lines among this many ranks per node"},                     \
-        {.name = "nodes",                                                                         \
-         .kind = DT_OPTION_TEXT,                                                                  \
-         .value = "LIST",                                                                         \
-         .help =                                                                                  \
-             "with --input: share the lines among these nodes, as in gpu[01-04],big or slurm:4"}, \
-        {.name = "gpus",                                                                          \
-         .kind = DT_OPTION_INT,                                                                   \
-         .value = "N",                                                                            \
-         .low = 0,                                                                                \
-         .high = 1024,                                                                            \
-         .help = "with --input: share the lines among this many GPUs per node, one rank on each " \
-                 "(default: all)"},                                                               \
-        {.name = "name",                                                                          \
-         .kind = DT_OPTION_TEXT,                                                                  \
-         .value = "NAME",                                                                         \
-         .help = "with --ranks, --nodes or --gpus: name of the run (default: from RUN and the "   \
-                 "command)"},                                                                     \
-        DT_LABEL_OPTIONS,                                                                         \
-        {.name = "wait",                                                                          \
-         .kind = DT_OPTION_FLAG,                                                                  \
-         .help = "with --ranks, --nodes or --gpus: plain lines instead of the live view"},        \
-    {                                                                                             \
-        .name = "detach", .letter = 'd', .kind = DT_OPTION_FLAG,                                  \
-        .help = "with --ranks, --nodes or --gpus: print the id of the run and return"             \
+ * --input (or --task), --output and --force. with: the condition, WHAT: what ranks share. */
+#define DT_TASK_OPTIONS DT_TASK_OPTIONS_OF("with --input: ", "lines")
+#define DT_TASK_OPTIONS_OF(with, what)                                                          \
+    {.name = "ranks",                                                                           \
+     .kind = DT_OPTION_INT,                                                                     \
+     .value = "N",                                                                              \
+     .low = 1,                                                                                  \
+     .high = 1024,                                                                              \
+     .help = with "share the " what " among this many ranks per node"},                         \
+        {.name = "nodes",                                                                       \
+         .kind = DT_OPTION_TEXT,                                                                \
+         .value = "LIST",                                                                       \
+         .help = with "share the " what " among these nodes, as in gpu[01-04],big or slurm:4"}, \
+        {.name = "gpus",                                                                        \
+         .kind = DT_OPTION_INT,                                                                 \
+         .value = "N",                                                                          \
+         .low = 0,                                                                              \
+         .high = 1024,                                                                          \
+         .help = with "share the " what " among this many GPUs per node, one rank on each "     \
+                      "(default: all)"},                                                        \
+        {.name = "name",                                                                        \
+         .kind = DT_OPTION_TEXT,                                                                \
+         .value = "NAME",                                                                       \
+         .help = "with --ranks, --nodes or --gpus: name of the run (default: from RUN and the " \
+                 "command)"},                                                                   \
+        DT_LABEL_OPTIONS,                                                                       \
+        {.name = "wait",                                                                        \
+         .kind = DT_OPTION_FLAG,                                                                \
+         .help = "with --ranks, --nodes or --gpus: plain lines instead of the live view"},      \
+    {                                                                                           \
+        .name = "detach", .letter = 'd', .kind = DT_OPTION_FLAG,                                \
+        .help = "with --ranks, --nodes or --gpus: print the id of the run and return"           \
     }
 
 /* *out: a run is requested. DT_ERR_USAGE if an option needs a run and none is requested, or the

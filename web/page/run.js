@@ -40,7 +40,7 @@ function showHead(run, nodes, now) {
 }
 
 /* Whether a step of the run is a line: of the tasks generate and score. */
-const hasLines = (run) => run.task === 'generate' || run.task === 'score';
+const hasLines = (run) => ['generate', 'score', 'evaluate'].includes(run.task);
 
 function showProgress(run) {
   const share = run.steps_total > 0 ? Math.floor(100 * run.step / run.steps_total) : 0;

@@ -22,7 +22,7 @@
 
 const char *dt_task_of(const dt_run *run)
 {
-    static const char *const names[] = {"generate", "score", "command", NULL};
+    static const char *const names[] = {"generate", "score", "evaluate", "command", NULL};
     const char *task, *found = NULL;
     json_t *json = NULL;
 
@@ -60,11 +60,12 @@ out:
 
 dt_status dt_task_refuse(const dt_run *run, const char *what, dt_arena *arena, dt_error *err)
 {
-    const char *task = dt_task_of(run);
+    const char *task = dt_task_of(run), *article;
     dt_plan plan;
 
     if (task == NULL)
         return DT_OK;
+    article = task[0] == 'e' ? "an" : "a";
     if (!dt_task_of_lines(run))
         return DT_FAIL(err, DT_ERR_USAGE,
                        "run '%s' is a run of a command, whose checkpoints dtrun cannot read: it "
@@ -73,10 +74,10 @@ dt_status dt_task_refuse(const dt_run *run, const char *what, dt_arena *arena, d
     if (dt_task_plan(&plan, run, arena, NULL) == DT_OK)
         return DT_FAIL(
             err, DT_ERR_USAGE,
-            "run '%s' is a %s run with a checkpoint of run '%s', and cannot %s: name that run",
-            run->id, task, plan.task.run, what);
-    return DT_FAIL(err, DT_ERR_USAGE, "run '%s' is a %s run, which trained nothing: it cannot %s",
-                   run->id, task, what);
+            "run '%s' is %s %s run with a checkpoint of run '%s', and cannot %s: name that run",
+            run->id, article, task, plan.task.run, what);
+    return DT_FAIL(err, DT_ERR_USAGE, "run '%s' is %s %s run, which trained nothing: it cannot %s",
+                   run->id, article, task, what);
 }
 
 /* --- parts */

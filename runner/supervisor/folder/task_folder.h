@@ -14,16 +14,17 @@
 #ifndef DT_RUNNER_SUPERVISOR_FOLDER_TASK_FOLDER_H
 #define DT_RUNNER_SUPERVISOR_FOLDER_TASK_FOLDER_H
 
+#include "engine/evaluation/evaluation.h"
 #include "recipes/plan/plan.h"
 #include "store/run.h"
 
 /* task_run: finds the task of a run that is not a training run (recipes/plan/plan.h). */
 
-/* Returns "generate", "score" or "command" (static); NULL: the run trains. */
+/* Returns "generate", "score", "evaluate" or "command" (static); NULL: the run trains. */
 const char *dt_task_of(const dt_run *run);
 /* Reads the plan of the run's newest attempt from its folder. */
 dt_status dt_task_plan(dt_plan *out, const dt_run *run, dt_arena *arena, dt_error *err);
-/* Returns whether the run processes lines, to generate or to score. */
+/* Returns whether the run processes lines: to generate, to score or to evaluate. */
 bool dt_task_of_lines(const dt_run *run);
 /* Returns DT_ERR_USAGE for a run whose task is not training, naming the run whose checkpoint it
  * uses. what: what it cannot do, as in "be forked". */
@@ -52,5 +53,11 @@ dt_status dt_task_folder_finish(double *loss, const dt_plan *plan, const char *f
                                 dt_error *err);
 /* Removes parts, copies and the checkpoint after that. */
 void dt_task_folder_clear(const dt_plan *plan, const char *folder);
+
+/* task_results: stores the metrics of evaluation tasks with a checkpoint of the run, as an event of this kind:
+ * {"event", "step", "tasks"}. */
+#define DT_TASK_RESULTS "evaluation"
+dt_status dt_task_results_store(dt_store *store, const dt_run *run, int64_t step,
+                                const dt_evaluation_results *results, dt_error *err);
 
 #endif

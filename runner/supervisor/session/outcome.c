@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "engine/checkpoint/checkpoint.h"
 #include "runner/node_setup/node_setup.h"
 #include "runner/node_setup/workdir/workdir.h"
 #include "runner/supervisor/folder/task_folder.h"
@@ -18,6 +20,8 @@
 #include "runner/times.h"
 #include "runner/transport/transport.h"
 #include "store/activity.h"
+
+#define OUTPUT_MOST ((size_t)4 << 30)
 
 /* --- the rows */
 
@@ -176,6 +180,31 @@ bool dt_restart_is_due(dt_session *session)
     return decide(&next, session, &why_not) == DT_RESTART_AGAIN;
 }
 
+/* Stores the metrics of a finished evaluation, also with the run whose checkpoint it used. */
+static dt_status store_results(dt_session *session, dt_error *err)
+{
+    const dt_plan *plan = session->task_plan;
+    dt_evaluation_results results;
+    dt_checkpoint *checkpoint = NULL;
+    dt_run own = {.id = session->run, .attempt = session->attempt}, parent;
+    dt_strbuf lines;
+    dt_status st = DT_OK;
+    int64_t step;
+
+    dt_strbuf_init(&lines);
+    DT_TRY(dt_file_read(&lines, plan->task.output, OUTPUT_MOST, err));
+    DT_TRY(dt_evaluation_totals(&results, lines.data, lines.length, &session->arena, err));
+    DT_TRY(dt_checkpoint_open(&checkpoint, plan->resume_from, err));
+    step = dt_checkpoint_get_info(checkpoint)->step;
+    DT_TRY(dt_task_results_store(session->store, &own, step, &results, err));
+    if (dt_store_run_find(session->store, &parent, plan->task.run, &session->arena, NULL) == DT_OK)
+        DT_TRY(dt_task_results_store(session->store, &parent, step, &results, err));
+out:
+    dt_checkpoint_close(checkpoint);
+    dt_strbuf_release(&lines);
+    return st;
+}
+
 /* Writes the output file of a finished task; if that fails, the run has failed. */
 static void finish_task(dt_session *session, dt_run_state *state, int *code, const char **reason)
 {
@@ -188,7 +217,9 @@ static void finish_task(dt_session *session, dt_run_state *state, int *code, con
         (void)dt_store_run_set_progress(session->store, session->run,
                                         session->task_plan->task.lines, loss, NAN, NAN,
                                         dt_clock_wall_ms(), NULL);
-        return;
+        if (session->task_plan->recipe.task != DT_TASK_EVALUATE ||
+            store_results(session, &problem) == DT_OK)
+            return;
     }
     *state = DT_RUN_FAILED;
     *code = DT_EXIT_SYSTEM;

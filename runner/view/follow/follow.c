@@ -482,7 +482,7 @@ static dt_status end(dt_strbuf *text, json_t **object, dt_store *store, const dt
     dt_plan plan;
 
     DT_TRY(dt_task_plan(&plan, run, call->arena, err));
-    if (good)
+    if (good && plan.recipe.task != DT_TASK_EVALUATE) /* its caller prints metrics */
         DT_TRY(show(text, run, &plan.task, call, err));
     if (call->json) {
         DT_TRY(dt_summary_object(object, store, run, call->arena, err));

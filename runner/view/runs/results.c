@@ -3,37 +3,12 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "runner/supervisor/folder/task_folder.h"
 #include "store/event.h"
 
 enum { FIRST_COLUMNS = 3 };
 
 /* --- in the history */
-
-dt_status dt_results_store(dt_store *store, const dt_run *run, int64_t step,
-                           const dt_evaluation_results *results, dt_error *err)
-{
-    dt_store_event event = {.attempt = run->attempt,
-                            .node = -1,
-                            .rank = -1,
-                            .time_ms = dt_clock_wall_ms(),
-                            .kind = DT_RESULTS_EVENT};
-    json_t *object = json_pack("{s:s, s:I, s:o}", "event", DT_RESULTS_EVENT, "step",
-                               (json_int_t)step, "tasks", dt_evaluation_to_json(results));
-    dt_status st = DT_OK;
-    dt_strbuf text;
-
-    dt_strbuf_init(&text);
-    if (object == NULL)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory");
-    dt_json_write(&text, object);
-    event.json = text.data;
-    DT_TRY(dt_store_event_add(store, run->id, &event, err));
-out:
-    json_decref(object);
-    dt_strbuf_release(&text);
-    return st;
-}
 
 static dt_status read_event(dt_task_results *out, const dt_store_event *event, dt_arena *arena,
                             dt_error *err)
@@ -95,7 +70,7 @@ dt_status dt_results_list(dt_task_results **out, int64_t *count, dt_store *store
     dt_status st = DT_OK;
 
     *count = 0;
-    DT_TRY(dt_store_event_list_of_kind(store, &events, &events_count, run, DT_RESULTS_EVENT, arena,
+    DT_TRY(dt_store_event_list_of_kind(store, &events, &events_count, run, DT_TASK_RESULTS, arena,
                                        err));
     *out = dt_arena_alloc_array(arena, (size_t)events_count + 1, sizeof(**out));
     for (int64_t i = 0; i < events_count; i++) {

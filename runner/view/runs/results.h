@@ -4,7 +4,7 @@
  *   arc        acc        200  0.2450 ± 0.0305   0.4350 ± 0.0351
  *              acc_norm        0.2550 ± 0.0309   0.4400 ± 0.0352
  *
- * Stored     as events of the kind "evaluation": of a rank in training, else of `dtrun evaluate`
+ * Stored     as events of the kind DT_TASK_RESULTS: of a rank in training, else of `dtrun evaluate`
  * Ownership  everything lives in the arena that is passed
  */
 #ifndef DT_RUNNER_VIEW_RUNS_RESULTS_H
@@ -16,16 +16,11 @@
 #include "store/run.h"
 #include "store/store.h"
 
-#define DT_RESULTS_EVENT "evaluation"
-
 typedef struct dt_task_results {
     int64_t attempt, step, time_ms;
     dt_evaluation_results results;
 } dt_task_results;
 
-/* Adds results of a checkpoint of the run. */
-dt_status dt_results_store(dt_store *store, const dt_run *run, int64_t step,
-                           const dt_evaluation_results *results, dt_error *err);
 /* Lists those of a run, one of each step: the newest result of each task. Oldest step first. */
 dt_status dt_results_list(dt_task_results **out, int64_t *count, dt_store *store, const char *run,
                           dt_arena *arena, dt_error *err);
