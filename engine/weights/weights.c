@@ -11,6 +11,7 @@
 
 #include "engine/checkpoint/safetensors.h"
 #include "engine/ops/cpu/half_int.h"
+#include "engine/weights/torch_int.h"
 #include "engine/weights/weights_int.h"
 #include "recipes/architecture/published.h"
 
@@ -172,7 +173,10 @@ static dt_status open_file(dt_checkpoint_part *out, const char *path, dt_error *
     out->fd = open(path, O_RDONLY | O_CLOEXEC);
     if (out->fd < 0 || fstat(out->fd, &info) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot read '%s': %s", path, strerror(errno));
-    DT_TRY(dt_safetensors_read(&out->header, out->fd, info.st_size, path, err));
+    if (dt_torch_is_file(out->fd))
+        DT_TRY(dt_torch_read(&out->header, out->fd, info.st_size, path, err));
+    else
+        DT_TRY(dt_safetensors_read(&out->header, out->fd, info.st_size, path, err));
 out:
     return st;
 }

@@ -382,12 +382,8 @@ static dt_status read_legacy(layout *in, const unsigned char *start, size_t leng
         plausible = plausible && numbers[i] >= 1 && numbers[i] < 1 << 24;
     if (!plausible || numbers[0] % (2 * numbers[3]) != 0)
         return DT_FAIL(err, DT_ERR_RECIPE,
-                       "'%s' is not a .bin file of llm.c (GPT-2) or llama2.c (versions 0 and 1)%s",
-                       in->where,
-                       length >= 2 && memcmp(start, "PK", 2) == 0
-                           ? ": it is a program for Python, which dtrun does not run; save the "
-                             "weights as safetensors"
-                           : "");
+                       "'%s' is not a .bin file of llm.c (GPT-2) or llama2.c (versions 0 and 1)",
+                       in->where);
     in->out->header_bytes = (int64_t)sizeof(int32_t) * LLAMA2C_LEGACY_INTS;
     return take_llama2c(in, numbers, llama2c_legacy_rows, file_bytes, err);
 }

@@ -20,6 +20,8 @@ extern "C" {
 #define DT_HUGGINGFACE_GENERATION "generation_config.json"
 #define DT_HUGGINGFACE_MODEL      "model.safetensors"
 #define DT_HUGGINGFACE_INDEX      "model.safetensors.index.json"
+#define DT_TORCH_MODEL            "pytorch_model.bin"
+#define DT_TORCH_INDEX            "pytorch_model.bin.index.json"
 
 #define DT_HUGGINGFACE_VALUES 32
 

@@ -38,6 +38,18 @@ static bool is_pointer(const char *path)
     return got == sizeof(begin) - 1 && memcmp(head, begin, got) == 0;
 }
 
+/* Returns whether the file begins as a zip archive, as those of torch.save do. */
+static bool is_archive(const char *path)
+{
+    char head[4] = "";
+    FILE *file = fopen(path, "re");
+    size_t got = file != NULL ? fread(head, 1, sizeof(head), file) : 0;
+
+    if (file != NULL)
+        fclose(file);
+    return got == sizeof(head) && memcmp(head, "PK\3\4", got) == 0;
+}
+
 static dt_status check_file(const char *path, dt_error *err)
 {
     struct stat info;
@@ -135,25 +147,27 @@ out:
 
 static dt_status find_tensors(dt_weights_files *out, dt_arena *arena, dt_error *err)
 {
-    const char *whole, *index, *pickled;
+    static const struct {
+        const char *whole, *index;
+    } names[] = {{DT_HUGGINGFACE_MODEL, DT_HUGGINGFACE_INDEX},
+                 {DT_TORCH_MODEL, DT_TORCH_INDEX}}; /* in this order: the first has no program */
     dt_status st = DT_OK;
 
-    whole = dt_arena_printf(arena, "%s/%s", out->folder, DT_HUGGINGFACE_MODEL);
-    if (dt_file_exists(whole))
-        return one_file(out, whole, arena, err);
-    index = dt_arena_printf(arena, "%s/%s", out->folder, DT_HUGGINGFACE_INDEX);
-    if (dt_file_exists(index)) {
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const char *whole = dt_arena_printf(arena, "%s/%s", out->folder, names[i].whole);
+        const char *index = dt_arena_printf(arena, "%s/%s", out->folder, names[i].index);
+
+        if (dt_file_exists(whole))
+            return one_file(out, whole, arena, err);
+        if (!dt_file_exists(index))
+            continue;
         DT_TRY(check_file(index, err));
         return read_index(out, index, arena, err);
     }
-    pickled = dt_arena_printf(arena, "%s/%s", out->folder, "pytorch_model.bin");
     DT_THROW(err, DT_ERR_RECIPE,
-             "'%s' has neither " DT_HUGGINGFACE_MODEL " nor " DT_HUGGINGFACE_INDEX "%s",
-             out->folder,
-             dt_file_exists(pickled)
-                 ? ": pytorch_model.bin is a program for Python, which dtrun does not run; save it "
-                   "as safetensors"
-                 : ": the download is incomplete");
+             "'%s' has none of " DT_HUGGINGFACE_MODEL ", " DT_HUGGINGFACE_INDEX ", " DT_TORCH_MODEL
+             " and " DT_TORCH_INDEX ": the download is incomplete",
+             out->folder);
 out:
     return st;
 }
@@ -264,7 +278,7 @@ dt_status dt_weights_find(dt_weights_files *out, const char *from, dt_arena *are
         DT_THROW(err, DT_ERR_RECIPE,
                  "'%s' is neither a folder nor a " TENSORS_ENDING " or " BIN_ENDING " file", from);
     out->folder = dt_arena_strndup(arena, from, slash > from ? (size_t)(slash - from) : 1);
-    if (ends_with(from, BIN_ENDING)) {
+    if (ends_with(from, BIN_ENDING) && !is_archive(from)) {
         out->kind = DT_WEIGHTS_BIN;
         out->description = from;
         return one_file(out, from, arena, err);

@@ -3,7 +3,9 @@
  *
  *   DIR with config.json              Hugging Face: model.safetensors, or the files that
  *                                      model.safetensors.index.json names
- *   FILE.safetensors                  this file, and config.json in its folder
+ *                                      model.safetensors.index.json names; else pytorch_model.bin, or those that
+ *                                      pytorch_model.bin.index.json names
+ *   FILE.safetensors                  this file, and config.json in its folder; or FILE.bin of torch.save
  *   DIR with index.json, `complete`   a checkpoint of dtrun
  *   FILE.bin                          a model of llm.c or llama2.c (recipes/architecture/published.h)
  *

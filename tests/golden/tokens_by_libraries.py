@@ -62,8 +62,9 @@ def strange(ours, library):
     out = set()
     for code in range(1, 0x40000):
         if not 0xd800 <= code < 0xe000:
+            # Between two unknown characters, a number is a token of its own where others join them.
             text = (f"{chr(code)}'s {chr(code)}1{chr(code)}\n  {chr(code)} .{chr(code)} e\u0301{chr(code)}"
-                    f" b\u0301{chr(code)}\u0323")
+                    f" b\u0301{chr(code)}\u0323 \u88ad{chr(code)}\u88ad")
             if ours.encode(text) != library(text):
                 out.add(chr(code))
     return out

@@ -168,7 +168,7 @@ static void test_files_that_are_not_models_are_distinguished(void **state)
 {
     expect_number_refused(BIN "llmc.bin", 0, 20240520, "contains tokens, not weights");
     expect_number_refused(BIN "llmc.bin", 0, 20240803, "is a Llama 3 of llm.c");
-    expect_number_refused(BIN "llmc.bin", 0, 0x04034b50, "a program for Python");
+    expect_number_refused(BIN "llmc.bin", 0, 0x02034b50, "is not a .bin file of llm.c");
 }
 
 int main(void)
