@@ -95,7 +95,8 @@ static dt_status init(dt_call *call, dt_error *err)
     dt_init_wish wish = {.look = &look,
                          .nodes = dt_arguments_get(call->args, "nodes")->text,
                          .gpus_as = dt_arguments_get(call->args, "gpus-as")->text,
-                         .path = path != NULL ? path : "recipe.yaml"};
+                         .path = path != NULL ? path : "recipe.yaml",
+                         .mix = dt_arguments_get(call->args, "mix")->text};
     dt_status st = DT_OK;
     dt_strbuf text;
     int count;
@@ -107,6 +108,7 @@ static dt_status init(dt_call *call, dt_error *err)
         DT_THROW(err, DT_ERR_USAGE, "'%s' exists; name another file", path);
     DT_TRY(take_weights(&wish.weights, data, &count, call, err));
     DT_TRY(dt_look_at(&look, data, count, call->arena, err));
+    DT_TRY(dt_init_check_mix(&wish, err));
     wish.tokenizer = tokenizer->given ? tokenizer->text : look.tokenizer;
     if (path != NULL && strchr(path, '/') != NULL) {
         dt_string_list one = {&wish.tokenizer, wish.tokenizer != NULL ? 1 : 0};
@@ -136,6 +138,10 @@ static const dt_option options[] = {
      .kind = DT_OPTION_TEXT,
      .value = "DIR",
      .help = "tokenizer.json, or its folder, for text and documents"},
+    {.name = "mix",
+     .kind = DT_OPTION_TEXT,
+     .value = "W,W...",
+     .help = "draw from the training files by these weights (docs/data.md)"},
     {.name = "nodes",
      .kind = DT_OPTION_TEXT,
      .value = "NODES",

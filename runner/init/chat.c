@@ -98,7 +98,7 @@ static void chat_add_recipe(dt_strbuf *out, const chat_draft *d)
     dt_strbuf_add_str(out, "model:\n  from: ");
     dt_init_add_quoted(out, d->wish->weights);
     dt_strbuf_add_str(out, "\ndata:\n  format: chat\n");
-    dt_init_add_files(out, "train", &look->train);
+    dt_init_add_train(out, d->wish);
     if (look->validation.count > 0)
         dt_init_add_files(out, "validation", &look->validation);
     else

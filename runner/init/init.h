@@ -66,6 +66,7 @@ typedef struct dt_init_wish {
     const char *nodes;     /* as in a recipe: "a,b"; NULL: this machine */
     const char *gpus_as;   /* value of --gpus-as; NULL: the devices of this machine */
     const char *path;      /* of the recipe, for messages */
+    const char *mix;       /* weights of the training files, "0.7,0.3"; NULL: they are one text */
 } dt_init_wish;
 
 /* Appends the recipe. DT_ERR_USAGE, or DT_ERR_RECIPE if the data do not fit any recipe. */
@@ -79,6 +80,10 @@ dt_status dt_init_chat_recipe(dt_strbuf *out, const dt_init_wish *wish, dt_arena
 /* --- recipe_parts.c: what recipes have in common */
 void dt_init_add_quoted(dt_strbuf *out, const char *text);
 void dt_init_add_files(dt_strbuf *out, const char *key, const dt_string_list *files);
+/* The training files: a list, or with wish->mix the parts of a mixture. */
+void dt_init_add_train(dt_strbuf *out, const dt_init_wish *wish);
+/* DT_ERR_USAGE if wish->mix is not a positive number for each training file, or the data cannot be mixed. */
+dt_status dt_init_check_mix(const dt_init_wish *wish, dt_error *err);
 void dt_init_add_place(dt_strbuf *out, const dt_init_wish *wish, bool gpus);
 /* The first lines of the head, and a comment in it. */
 void dt_init_add_schema(dt_strbuf *out);

@@ -46,7 +46,7 @@ static void add_data(dt_strbuf *out, const dt_init_draft *d)
         dt_strbuf_add_str(out, "  format: chat\n"
                                "  pack: true            # several conversations share a sequence\n"
                                "  too_long: cut         # or drop, or refuse\n");
-    dt_init_add_files(out, "train", &look->train);
+    dt_init_add_train(out, d->wish);
     if (look->validation.count > 0)
         dt_init_add_files(out, "validation", &look->validation);
     else

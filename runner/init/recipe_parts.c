@@ -1,6 +1,7 @@
 /* recipe_parts: what the recipes of `dtrun init` have in common: files, nodes, the head, and their check. */
 #include <string.h>
 
+#include "recipes/fields/values.h"
 #include "recipes/read/reader.h"
 #include "runner/init/init.h"
 
@@ -30,6 +31,66 @@ void dt_init_add_files(dt_strbuf *out, const char *key, const dt_string_list *fi
         dt_init_add_quoted(out, files->items[i]);
     }
     dt_strbuf_add_char(out, '\n');
+}
+
+/* Returns the text up to the next comma, and moves *at behind it; NULL: there is none. */
+static const char *next_weight(const char **at, size_t *length)
+{
+    const char *start = *at;
+
+    if (start == NULL)
+        return NULL;
+    *length = strcspn(start, ",");
+    *at = start[*length] == ',' ? start + *length + 1 : NULL;
+    return start;
+}
+
+void dt_init_add_train(dt_strbuf *out, const dt_init_wish *wish)
+{
+    const dt_string_list *files = &wish->look->train;
+    const char *at = wish->mix, *weight;
+    size_t length = 0;
+
+    if (wish->mix == NULL) {
+        dt_init_add_files(out, "train", files);
+        return;
+    }
+    dt_strbuf_add_str(out, "  mixture:              # drawn by weight (docs/data.md)\n");
+    for (int64_t i = 0; (weight = next_weight(&at, &length)) != NULL; i++) {
+        dt_strbuf_add_str(out, "    - {files: ");
+        dt_init_add_quoted(out, files->items[i]);
+        dt_strbuf_add_fmt(out, ", weight: %.*s}\n", (int)length, weight);
+    }
+}
+
+dt_status dt_init_check_mix(const dt_init_wish *wish, dt_error *err)
+{
+    const dt_string_list *files = &wish->look->train;
+    const char *at = wish->mix, *weight;
+    int64_t count = 0;
+    size_t length = 0;
+
+    if (wish->mix != NULL && wish->look->kind == DT_LOOK_ROWS)
+        return DT_FAIL(err, DT_ERR_USAGE, "--mix: rows of numbers cannot be mixed");
+    for (; (weight = next_weight(&at, &length)) != NULL; count++) {
+        char text[32] = "";
+        double number = 0;
+
+        if (length < sizeof(text))
+            memcpy(text, weight, length);
+        if (!dt_text_number(&number, text) || !(number > 0) || number > 1e15)
+            return DT_FAIL(err, DT_ERR_USAGE,
+                           "--mix: '%.*s' is not a weight (expected numbers above 0, as in "
+                           "'0.7,0.3')",
+                           (int)(length < 40 ? length : 40), weight);
+    }
+    if (wish->mix != NULL && count != files->count)
+        return DT_FAIL(err, DT_ERR_USAGE,
+                       "--mix has %lld weight%s for %lld training file%s: give one for each, in "
+                       "their order",
+                       (long long)count, count == 1 ? "" : "s", (long long)files->count,
+                       files->count == 1 ? "" : "s");
+    return DT_OK;
 }
 
 /* Writes "a,b" as a list; commas within brackets belong to ranges. */

@@ -59,6 +59,18 @@ json "o['provenance'][0]['mixture'][1]['share'] == 0.75"
 drawn "$one" "big 60 sequences ("
 drawn "$one" ", few 180 ("
 
+# --- init
+expect 0 init big.txt small.txt --mix 0.7,3e-1 -o made.yaml
+grep -qF 'weight: 3e-1}' made.yaml || fail "the recipe has no weight"
+expect 0 validate --strict made.yaml
+says "big 70 % (" "small 30 % ("
+expect 2 init big.txt small.txt --mix 0.7
+says "--mix has 1 weight for 2 training files"
+for wrong in 0.7,0 0.7,-1 0.7, nan,1 ,1 1e99,1; do
+    expect 2 init big.txt small.txt --mix "$wrong"
+    says "is not a weight"
+done
+
 # --- the same data after a checkpoint, and on other ranks
 expect 0 fork "$one@20" --wait --json --set name=fork
 losses "$(field "o['run']")" 17 >fork
