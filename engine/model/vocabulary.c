@@ -159,6 +159,44 @@ out:
     return st;
 }
 
+/* Logits of rows x: their product with the weight, times the factor, capped. */
+static dt_status logits_of(const dt_token_head *head, dt_tensor *logits, const dt_tensor *x,
+                           dt_error *err)
+{
+    double factor = head->factor > 0 ? head->factor : 1;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_linear_forward(head->model, &head->linear, logits, x, err));
+    if (factor != 1 || head->cap > 0)
+        DT_TRY(head->model->device->ops->softcap_forward(head->model->device, logits, logits,
+                                                         factor, head->cap, err));
+out:
+    return st;
+}
+
+/* A copy of capped logits, which their gradient overwrites; no data without a cap. */
+static dt_status keep_capped(dt_tensor *kept, const dt_token_head *head, const dt_tensor *logits,
+                             dt_error *err)
+{
+    *kept = *logits;
+    kept->data = head->cap > 0 ? head->capped : NULL;
+    if (kept->data == NULL)
+        return DT_OK;
+    return head->model->device->ops->cast(head->model->device, kept, logits, err);
+}
+
+/* Turns the gradient of the logits into that of the product. */
+static dt_status logits_back(const dt_token_head *head, dt_tensor *dlogits, const dt_tensor *kept,
+                             dt_error *err)
+{
+    double factor = head->factor > 0 ? head->factor : 1;
+
+    if (factor == 1 && head->cap == 0)
+        return DT_OK;
+    return head->model->device->ops->softcap_backward(head->model->device, dlogits, dlogits, kept,
+                                                      factor, head->cap, err);
+}
+
 dt_status dt_token_head_train(const dt_token_head *head, const dt_tensor *dx,
                               const dt_tensor *targets, const double *loss_scale, dt_error *err)
 {
@@ -167,7 +205,7 @@ dt_status dt_token_head_train(const dt_token_head *head, const dt_tensor *dx,
     dt_status st = DT_OK;
 
     for (int64_t first = 0; first < rows; first += count) {
-        dt_tensor logits, losses, target, x, dpart;
+        dt_tensor logits, losses, target, x, dpart, kept;
 
         count = count_of(head, first, rows);
         logits = dt_tensor_2d(head->logits, head->x.dtype, count, head->vocab_padded);
@@ -175,8 +213,10 @@ dt_status dt_token_head_train(const dt_token_head *head, const dt_tensor *dx,
         target = slice(&all, first, count);
         x = slice(&head->x, first, count);
         dpart = slice(dx, first, count);
-        DT_TRY(dt_linear_forward(head->model, &head->linear, &logits, &x, err));
+        DT_TRY(logits_of(head, &logits, &x, err));
+        DT_TRY(keep_capped(&kept, head, &logits, err));
         DT_TRY(lose(head, first, &losses, &logits, &target, loss_scale, err));
+        DT_TRY(logits_back(head, &logits, &kept, err));
         DT_TRY(dt_linear_backward(head->model, &head->linear, &dpart, &logits, &x, err));
     }
 out:
@@ -198,7 +238,7 @@ static dt_status head_losses(const dt_token_head *head, const dt_tensor *targets
         losses = slice(&head->losses, first, count);
         target = slice(&all, first, count);
         x = slice(&head->x, first, count);
-        DT_TRY(dt_linear_forward(head->model, &head->linear, &logits, &x, err));
+        DT_TRY(logits_of(head, &logits, &x, err));
         DT_TRY(lose(head, first, &losses, &logits, &target, NULL, err));
     }
 out:
@@ -294,7 +334,7 @@ dt_status dt_token_head_logits(const dt_token_head *head, int64_t sequences, int
             count = count_of(head, first, end);
             chunk = dt_tensor_2d(head->logits, DT_F32, count, head->vocab_padded);
             x = slice(&head->x, first, count);
-            DT_TRY(dt_linear_forward(head->model, &head->linear, &chunk, &x, err));
+            DT_TRY(logits_of(head, &chunk, &x, err));
             DT_TRY(copy_chunk(head, &chunk, logits, err));
             logits += count * head->vocab;
         }

@@ -58,6 +58,8 @@ typedef struct dt_token_head {
     dt_tensor losses;         /* F32 (N): loss of each row */
     const dt_tensor *weights; /* F32, N in total: of each target; NULL: 1 */
     double smoothing;         /* label smoothing, for dt_token_head_train */
+    double factor, cap;       /* of the logits, as in softcap_forward (ops.h); 0: none */
+    void *capped;             /* with a cap: memory as large as `logits`, for dt_token_head_train */
     /* with model->peers: the weight's part of the vocabulary; vocab_padded is of it */
     dt_vocab_part part;
     /* F32 (DT_VOCAB_NUMBERS,N), (ranks,DT_VOCAB_NUMBERS,N): numbers that the ranks exchange */

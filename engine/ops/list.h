@@ -20,6 +20,9 @@
     X(layernorm_backward)     \
     X(rmsnorm_forward)        \
     X(rmsnorm_backward)       \
+    X(heads_sum)              \
+    X(heads_norm_forward)     \
+    X(heads_norm_backward)    \
     X(matmul_forward)         \
     X(matmul_backward_input)  \
     X(matmul_backward_weight) \
@@ -27,8 +30,10 @@
     X(attention_backward)     \
     X(rotary_forward)         \
     X(rotary_backward)        \
-    X(swiglu_forward)         \
-    X(swiglu_backward)        \
+    X(gate_forward)           \
+    X(gate_backward)          \
+    X(softcap_forward)        \
+    X(softcap_backward)       \
     X(activation_forward)     \
     X(activation_backward)    \
     X(dropout_forward)        \

@@ -122,6 +122,11 @@ typedef struct dt_attention_args {
     dt_tensor segment_starts; /* I32 (B,K): the first position of each position's segment; at most
                                * the position, and not decreasing. SEGMENTS only */
     dt_tensor key_lengths;    /* I32 (B), 1 to K each: LENGTHS only */
+    int64_t
+        window; /* above 0: of the keys that the mask shows, only the last `window` up to the query's position; with
+                     * LENGTHS this is the sequence's last key. Not with FULL */
+    double scale;             /* factor of the scores; 0: 1/sqrt(D) */
+    double softcap;           /* above 0: scores are softcap tanh(scaled score / softcap) */
     double p;                 /* probability of dropping an attention weight */
     const dt_philox_key *key; /* unused if p is 0 */
     /* the heads are a part of `heads` heads, from `first_head` on, in the index of the dropout mask;
@@ -157,14 +162,30 @@ typedef struct dt_ops {
                                     const dt_tensor *dy, const dt_tensor *x, const dt_tensor *mean,
                                     const dt_tensor *rstd, const dt_tensor *w, dt_error *err);
 
-    /* y = x * rstd * w, rstd = 1/sqrt(mean(x^2) + eps) (Zhang and Sennrich 2019).
-     * x,y act (N,C)  rstd F32 (N)  w act (C) */
+    /* y = x * rstd * (shift + w), rstd = 1/sqrt(mean(x^2) + eps) (Zhang and Sennrich 2019).
+     * x,y act (N,C)  rstd F32 (N)  w act (C)  shift 0 or 1 */
     dt_status (*rmsnorm_forward)(dt_device *, dt_tensor *y, dt_tensor *rstd, const dt_tensor *x,
-                                 const dt_tensor *w, double eps, dt_error *err);
+                                 const dt_tensor *w, double shift, double eps, dt_error *err);
     /* dx +=, as in layernorm_backward; dw F32 (C) +=, optional */
     dt_status (*rmsnorm_backward)(dt_device *, dt_tensor *dx, dt_tensor *dw, const dt_tensor *dy,
                                   const dt_tensor *x, const dt_tensor *rstd, const dt_tensor *w,
-                                  dt_error *err);
+                                  double shift, dt_error *err);
+
+    /* An rmsnorm over all heads of a row, which may be on several ranks: `sums` and `products` are then added up
+     * between these ops. W elements on all ranks, x,y act heads (B,T,H,D), w act (H*D), sums and products F32 (B*T).
+     * sums[n] = sum of a b (shift + w) over the row's heads; w no data: sum of a b */
+    dt_status (*heads_sum)(dt_device *, dt_tensor *sums, const dt_heads *a, const dt_heads *b,
+                           const dt_tensor *w, double shift, dt_error *err);
+    /* y = x rstd (shift + w), rstd = 1/sqrt(sums/W + eps), sums = heads_sum(x, x). y may be x */
+    dt_status (*heads_norm_forward)(dt_device *, const dt_heads *y, const dt_heads *x,
+                                    const dt_tensor *sums, const dt_tensor *w, double shift,
+                                    int64_t width, double eps, dt_error *err);
+    /* dx = rstd (dy (shift + w) - x rstd^2 products/W), products = heads_sum(dy, x, w), OVERWRITTEN, and may be dy;
+     * dw F32 (H*D) +=, optional */
+    dt_status (*heads_norm_backward)(dt_device *, const dt_heads *dx, dt_tensor *dw,
+                                     const dt_heads *dy, const dt_heads *x, const dt_tensor *sums,
+                                     const dt_tensor *products, const dt_tensor *w, double shift,
+                                     int64_t width, double eps, dt_error *err);
 
     /* y = x w^T + bias.   x act (N,I)  w act (O,I)  bias act (O), optional
      * y act or F32 (N,O) */
@@ -177,7 +198,7 @@ typedef struct dt_ops {
     dt_status (*matmul_backward_weight)(dt_device *, dt_tensor *dw, dt_tensor *dbias,
                                         const dt_tensor *dy, const dt_tensor *x, dt_error *err);
 
-    /* out = dropout(softmax(q k^T / sqrt(D)), p) v per head.   out act (B,Q,H*D)
+    /* out = dropout(softmax(scores(q k^T)), p) v per head, scores as in dt_attention_args.   out act (B,Q,H*D)
      * lse F32 (B,H,Q): log of the sum of exponentials over all keys that the query sees, dropped or not; kept
      * for backward. The index in the dropout mask is ((b*H + h)*Q + query)*K + key, H and h counting all heads
      * (dt_attention_args.heads) */
@@ -190,24 +211,32 @@ typedef struct dt_ops {
                                     const dt_qkv *x, const dt_tensor *out, const dt_tensor *lse,
                                     const dt_attention_args *args, dt_error *err);
 
-    /* Rotary positions (Su et al. 2021): rotates elements i and j = i + D/2 of a head in row t,
+    /* Rotary positions (Su et al. 2021): rotates elements i and j = i + R/2 of a head in row t,
      *   y_i = z_i cos(t,i) - z_j sin(t,i)    y_j = z_j cos(t,i) + z_i sin(t,i)
-     * where z is x, or with w the rmsnorm of x's heads (which also writes rstd).
-     * x,y act heads (B,T,H,D), D even; y may be x.   angles F32 (>=T,D): each row D/2 cosines, then
-     * D/2 sines.   w act (D) and rstd F32 (B*T*H), both optional */
+     * where z is x, or with w the rmsnorm of x's heads (which also writes rstd), and y is z from element R on.
+     * x,y act heads (B,T,H,D); y may be x.   angles F32 (>=T,R), R even, at most D: each row R/2 cosines, then
+     * R/2 sines.   w act (D) and rstd F32 (B*T*H), both optional; shift as in rmsnorm_forward */
     dt_status (*rotary_forward)(dt_device *, const dt_heads *y, dt_tensor *rstd, const dt_heads *x,
-                                const dt_tensor *w, const dt_tensor *angles, double eps,
-                                dt_error *err);
+                                const dt_tensor *w, double shift, const dt_tensor *angles,
+                                double eps, dt_error *err);
     /* dx OVERWRITTEN, and may be dy; dw F32 (D) +=, optional. Without w, dw and rstd are also left out, and x is not read. */
     dt_status (*rotary_backward)(dt_device *, const dt_heads *dx, dt_tensor *dw, const dt_heads *dy,
                                  const dt_heads *x, const dt_tensor *rstd, const dt_tensor *w,
-                                 const dt_tensor *angles, dt_error *err);
+                                 double shift, const dt_tensor *angles, dt_error *err);
 
-    /* y = a sigmoid(a) b, a and b the halves of x's rows (Shazeer 2020).   x act (N,2F)  y act (N,F) */
-    dt_status (*swiglu_forward)(dt_device *, dt_tensor *y, const dt_tensor *x, dt_error *err);
+    /* y = f(a) b, a and b the halves of x's rows, f by the kind (Shazeer 2020).   x act (N,2F)  y act (N,F) */
+    dt_status (*gate_forward)(dt_device *, dt_tensor *y, const dt_tensor *x, dt_gate_kind kind,
+                              dt_error *err);
     /* dx act (N,2F), which may be x */
-    dt_status (*swiglu_backward)(dt_device *, dt_tensor *dx, const dt_tensor *dy,
-                                 const dt_tensor *x, dt_error *err);
+    dt_status (*gate_backward)(dt_device *, dt_tensor *dx, const dt_tensor *dy, const dt_tensor *x,
+                               dt_gate_kind kind, dt_error *err);
+
+    /* y = cap tanh(factor x / cap); cap 0: y = factor x.   x,y act or F32, of any shape; y may be x */
+    dt_status (*softcap_forward)(dt_device *, dt_tensor *y, const dt_tensor *x, double factor,
+                                 double cap, dt_error *err);
+    /* dx = dy factor (1 - (y/cap)^2), y of softcap_forward; cap 0: dx = factor dy, and y is not read. dx may be dy */
+    dt_status (*softcap_backward)(dt_device *, dt_tensor *dx, const dt_tensor *dy,
+                                  const dt_tensor *y, double factor, double cap, dt_error *err);
 
     /* GELU       y = 0.5 x (1 + erf(x/sqrt(2)))
      * GELU_TANH  y = 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))

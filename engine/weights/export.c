@@ -49,11 +49,14 @@ static dt_status describe(tensor *out, dt_weights_exporter *e, const dt_param *p
     out->shape = dt_checkpoint_shape_of(param);
     for (int i = 0; i < out->shape.ndim; i++)
         out->dim[i] = out->shape.dim[out->row->transposed ? out->shape.ndim - 1 - i : i];
+    if (out->row->parts > 0)
+        out->dim[0] = dt_weights_part_rows(param, out->row, out->row->parts);
     out->bytes = out->shape.elems * (int64_t)dt_dtype_bytes(e->options->dtype);
     return DT_OK;
 }
 
-/* Assign tensors to files: start a new file when the current one would become too large. */
+/* Assign tensors to files: start a new file when the current one would become too large. The parts of one tensor are in
+ * one file, in their order. */
 static dt_status lay_out(tensor *tensors, dt_weights_exporter *e, dt_error *err)
 {
     int64_t in_file = 0, file = 0;
@@ -64,7 +67,7 @@ static dt_status lay_out(tensor *tensors, dt_weights_exporter *e, dt_error *err)
         if (!is_written(e, &e->model->params[i]))
             continue;
         DT_TRY(describe(&tensors[i], e, &e->model->params[i], err));
-        if (in_file > 0 && !e->options->peft &&
+        if (in_file > 0 && !e->options->peft && tensors[i].row->part == 0 &&
             in_file + tensors[i].bytes > e->options->file_bytes) {
             in_file = 0;
             file++;
@@ -167,7 +170,7 @@ static dt_status write_header(int fd, const dt_weights_exporter *e, const tensor
     dt_strbuf_init(&header);
     DT_TRY(dt_safetensors_writer_init(&writer, err));
     for (int i = 0; i < e->model->param_count; i++)
-        if (tensors[i].file == file)
+        if (tensors[i].file == file && tensors[i].row->part == 0)
             dt_safetensors_writer_add(&writer, tensors[i].name, e->options->dtype, tensors[i].dim,
                                       tensors[i].shape.ndim);
     dt_safetensors_writer_end(&header, &writer);

@@ -143,16 +143,27 @@ static dt_status refuse_shape(const dt_checkpoint_part *part, const char *key,
     return DT_ERR_RECIPE;
 }
 
+int64_t dt_weights_part_rows(const dt_param *param, const dt_published_tensor *row, int end)
+{
+    int64_t rows = 0;
+
+    for (int i = 0; i < end; i++)
+        rows += param[i - row->part].dim[0];
+    return rows;
+}
+
 /* Check the shape in the file's layout. */
 static dt_status check_shape(const dt_checkpoint_part *part, const char *key,
                              const dt_safetensors_tensor *there, const dt_checkpoint_shape *stored,
-                             const dt_published_tensor *row, dt_error *err)
+                             const dt_published_tensor *row, const dt_param *param, dt_error *err)
 {
     int64_t here[DT_PARAM_DIMS] = {0};
     bool same = there->ndim == stored->ndim;
 
     for (int i = 0; i < stored->ndim; i++)
         here[i] = stored->dim[row->transposed ? stored->ndim - 1 - i : i];
+    if (row->parts > 0)
+        here[0] = dt_weights_part_rows(param, row, row->parts);
     for (int i = 0; i < stored->ndim && same; i++)
         same = there->dim[i] == here[i] || (i == 0 && row->longer && there->dim[i] > here[i]);
     return same ? DT_OK : refuse_shape(part, key, there, here, stored->ndim, err);
@@ -194,10 +205,13 @@ dt_status dt_weights_find_tensor(dt_weights_piece *out, const char **key, dt_wei
                                                 : weights->files->description,
                  *key);
     DT_TRY(check_type(out->part, *key, &there, err));
-    DT_TRY(check_shape(out->part, *key, &there, &stored, row, err));
+    DT_TRY(check_shape(out->part, *key, &there, &stored, row, param, err));
     if (row->longer)
         box.size[0] = there.dim[0];
     out->start_bytes = there.start_bytes;
+    if (row->parts > 0) /* after the parts before it */
+        out->start_bytes += dt_weights_part_rows(param, row, row->part) * param->dim[1] *
+                            (int64_t)dt_dtype_bytes(there.dtype);
     out->dtype = there.dtype;
     out->transposed = row->transposed;
     out->paired_rows = row->paired ? weights->head_width : 0;

@@ -55,6 +55,10 @@ dt_status dt_weights_look(const dt_checkpoint_part **part, dt_safetensors_tensor
 dt_status dt_weights_find_tensor(dt_weights_piece *out, const char **key, dt_weights *weights,
                                  const dt_param *param, dt_error *err);
 
+/* find.c: rows of the first `end` parts of the tensor that the parameter is a part of (dt_published_tensor.parts). The
+ * parameter is in its model's table, next to the other parts. */
+int64_t dt_weights_part_rows(const dt_param *param, const dt_published_tensor *row, int end);
+
 /* weights.c: read `elems` elements of a piece, starting at element `first` of its slice. */
 dt_status dt_weights_read_piece(float *out, const dt_weights_piece *piece, int64_t first,
                                 int64_t elems, const char *name, dt_error *err);

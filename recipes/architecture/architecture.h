@@ -262,6 +262,8 @@ typedef struct dt_architecture {
     dt_unit_sums (*sums)(const dt_model_config *config, int unit);
     /* MAY: families with published weights; ends with a NULL model_type */
     const struct dt_published *published;
+    /* MAY: fields that a family computes only with their default unless its table has them; ends with NULL */
+    const char *const *switches;
     /* MAY: what adapters can be added to; ends with a NULL name */
     const dt_lora_target *targets;
     /* MUST with targets: the parameters */

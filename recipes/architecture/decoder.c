@@ -136,7 +136,7 @@ static void add(dt_param_sink *sink, const dt_model_config *config, int unit,
         .dim = {size_of(config, rows, row->rows), size_of(config, rows, row->cols)},
         .stored_rows = row->rows == DT_SIZE_VOCAB ? config->decoder.vocab : 0,
         .joined = row->joined,
-        .init = row->init,
+        .init = rows->init != NULL ? rows->init(config, row) : row->init,
         .init_std = std_of(config, rows, row),
         .cut = row->cut,
         .key_heads = row->cut == DT_CUT_KEYS ? rows->key_heads(config) : 0,
@@ -345,6 +345,8 @@ static int64_t pass_bytes(const dt_model_config *config, bool backward, dt_row_c
 
     if (logits > DT_LOGITS_BYTES)
         logits = larger(row, DT_LOGITS_BYTES / row * row);
+    if (cost.two_logits)
+        logits = dt_size_times(logits, 2);
     cost.stats += sum_stats(config) + (backward && config->decoder.beta > 0 ? 1 : 0);
     return dt_size_plus(
         dt_size_times(rows, cost.widths * type_bytes + 4 * cost.stats),

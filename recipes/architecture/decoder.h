@@ -69,6 +69,8 @@ typedef struct dt_param_rows {
     int64_t (*key_heads)(const dt_model_config *config);
     /* MUST: returns whether the config leaves out a row of the root (unit 0) or of a block */
     bool (*lacks)(const dt_model_config *config, int unit, int row);
+    /* MAY: the initial values, if they are not always those of the row */
+    dt_init_kind (*init)(const dt_model_config *config, const dt_param_row *row);
 } dt_param_rows;
 
 void dt_decoder_params(dt_param_sink *sink, const dt_model_config *config, int unit,
@@ -117,6 +119,7 @@ int64_t dt_lora_term_rows(const dt_model_config *config, int64_t rows);
  * one shared buffer holds either `scratch` numbers of the blocks or a chunk of logits. */
 typedef struct dt_row_cost {
     int64_t widths, stats, scratch;
+    bool two_logits; /* two chunks of logits */
 } dt_row_cost;
 
 /* Returns the larger of a pass with backward (except for inference) and one without. */

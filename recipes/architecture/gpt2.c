@@ -156,16 +156,16 @@ static dt_row_cost row_cost(const dt_model_config *config, bool backward)
     int64_t scratch = C + dt_gpt2_wide(config);
 
     if (!backward)
-        return (dt_row_cost){4 * C + 4 * A + F, H + 7, scratch};
+        return (dt_row_cost){4 * C + 4 * A + F, H + 7, scratch, false};
     switch (config->recompute) {
     case DT_RECOMPUTE_SELECTIVE:
-        return (dt_row_cost){L * (2 * C + 4 * A + F) + 3 * C, L * H + 7, scratch};
+        return (dt_row_cost){L * (2 * C + 4 * A + F) + 3 * C, L * H + 7, scratch, false};
     case DT_RECOMPUTE_FULL:
-        return (dt_row_cost){(L + 4) * C + 4 * A + F, H + 7, scratch};
+        return (dt_row_cost){(L + 4) * C + 4 * A + F, H + 7, scratch, false};
     case DT_RECOMPUTE_NONE:
         break;
     }
-    return (dt_row_cost){L * (4 * C + 4 * A + F) + 3 * C, L * (4 + H) + 3, scratch};
+    return (dt_row_cost){L * (4 * C + 4 * A + F) + 3 * C, L * (4 + H) + 3, scratch, false};
 }
 
 /* Adds sinusoidal positions, T C. */

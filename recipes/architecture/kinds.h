@@ -62,7 +62,7 @@ int64_t dt_gpt2_wide(const struct dt_model_config *config);
 /* Returns whether the config leaves out a dt_gpt2_root_param (unit 0) or a dt_gpt2_block_param. */
 bool dt_gpt2_lacks(const struct dt_model_config *config, int unit, int param);
 
-/* llama: defines the config of kind llama (Touvron et al. 2023; Llama 3; Qwen2 and Qwen3 by switches).
+/* llama: defines the config of kind llama (Touvron et al. 2023), and by switches of the models of families.c.
  *
  * H heads of queries and G of keys, each of width D; F is the width inside the multi-layer perceptron.
  */
@@ -73,14 +73,8 @@ struct dt_model_config;
 typedef struct dt_llama_config {
     int64_t kv_heads, head_width, ffn;
     double norm_eps;
-    double rope_theta;
-    dt_rope_scaling_kind rope_scaling;
-    double rope_factor, rope_low_freq_factor, rope_high_freq_factor;
-    int64_t rope_original_tokens;
-    bool qkv_bias; /* Qwen2 */
-    bool o_bias;   /* of attention's output projection */
-    bool mlp_bias;
-    bool qk_norm; /* Qwen3: norm before the rotation, with one weight for all heads */
+    bool scale_embedding; /* token embeddings times sqrt(embed) */
+    DT_SWITCHES(DT_SWITCH_MEMBER)
 } dt_llama_config;
 
 /* Indices in the parameter table, within unit 0 and within a block's unit. Matrices with the same input are
@@ -101,10 +95,13 @@ typedef enum dt_llama_block_param {
     DT_LLAMA_Q_B,
     DT_LLAMA_K_B,
     DT_LLAMA_V_B,
-    DT_LLAMA_Q_NORM,
+    DT_LLAMA_Q_NORM, /* of each head */
     DT_LLAMA_K_NORM,
+    DT_LLAMA_Q_NORM_WHOLE, /* or of all heads together */
+    DT_LLAMA_K_NORM_WHOLE,
     DT_LLAMA_O_W,
     DT_LLAMA_O_B,
+    DT_LLAMA_AFTER_1, /* norms of the outputs of attention, and of the perceptron */
     DT_LLAMA_NORM_2,
     DT_LLAMA_GATE_W,
     DT_LLAMA_UP_W,
@@ -112,6 +109,7 @@ typedef enum dt_llama_block_param {
     DT_LLAMA_UP_B,
     DT_LLAMA_DOWN_W,
     DT_LLAMA_DOWN_B,
+    DT_LLAMA_AFTER_2,
     DT_LLAMA_BLOCK_PARAMS
 } dt_llama_block_param;
 
@@ -125,6 +123,30 @@ int64_t dt_llama_ffn(const struct dt_model_config *config);
 int64_t dt_llama_q_width(const struct dt_model_config *config);
 int64_t dt_llama_kv_width(const struct dt_model_config *config);
 int64_t dt_llama_qkv_width(const struct dt_model_config *config);
+
+/* Whether blocks have norms before, and after, attention and perceptron. */
+bool dt_llama_norms_before(const struct dt_model_config *config);
+bool dt_llama_norms_after(const struct dt_model_config *config);
+/* The tokens that block `layer` sees, with itself; 0: all. */
+int64_t dt_llama_window(const struct dt_model_config *config, int64_t layer);
+/* Elements of a head that are rotated. */
+int64_t dt_llama_turned(const struct dt_model_config *config);
+/* Factors of embeddings, of what a block adds, of scores (0: 1/sqrt(D)) and of logits. */
+double dt_llama_embedding_factor(const struct dt_model_config *config);
+double dt_llama_residual_factor(const struct dt_model_config *config);
+double dt_llama_score_factor(const struct dt_model_config *config);
+double dt_llama_logits_factor(const struct dt_model_config *config);
+
+/* Tables of angles: blocks have different ones. */
+typedef enum dt_llama_angles {
+    DT_LLAMA_ANGLES_ALL,   /* of all blocks but the following */
+    DT_LLAMA_ANGLES_LOCAL, /* of blocks with a window, if rope_local_theta is given */
+    DT_LLAMA_ANGLES_NONE,  /* of blocks without rotary positions: no rotation */
+    DT_LLAMA_ANGLES_KINDS
+} dt_llama_angles;
+dt_llama_angles dt_llama_angles_of(const struct dt_model_config *config, int64_t layer);
+/* Number of tables that the config needs, from the first on. */
+int64_t dt_llama_angle_tables(const struct dt_model_config *config);
 
 /* mlp: defines the config of kind mlp: rows of numbers pass through layers of one width.
  *

@@ -1,5 +1,9 @@
 #include "recipes/architecture/kinds.h"
 
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "recipes/architecture/decoder.h"
 #include "recipes/architecture/published.h"
 
@@ -18,26 +22,171 @@ static void configure(dt_model_config *out, const dt_recipe *recipe, int64_t voc
         .head_width = width > 0 || heads == 0 ? width : recipe->model.embed / heads,
         .ffn = recipe->model.ffn,
         .norm_eps = recipe->model.norm_eps,
-        .rope_theta = recipe->model.rope_theta,
-        .rope_scaling = recipe->model.rope_scaling,
-        .rope_factor = recipe->model.rope_factor,
-        .rope_low_freq_factor = recipe->model.rope_low_freq_factor,
-        .rope_high_freq_factor = recipe->model.rope_high_freq_factor,
-        .rope_original_tokens = recipe->model.rope_original_tokens,
-        .qkv_bias = recipe->model.qkv_bias,
-        .o_bias = recipe->model.o_bias,
-        .mlp_bias = recipe->model.mlp_bias,
-        .qk_norm = recipe->model.qk_norm,
+        .scale_embedding = recipe->model.scale_embedding,
+#define TAKE(type, name) .name = recipe->model.name,
+        DT_SWITCHES(TAKE)
+#undef TAKE
     };
 }
 
-static dt_status check_rope(const dt_llama_config *own, dt_error *err)
+/* --- switches of each block, and factors */
+
+/* The letter of a block in a pattern, which is repeated; `letter` if there is no pattern. */
+static char letter_of(const char *pattern, int64_t layer, char letter)
 {
-    if (own->head_width % 2 != 0)
+    return pattern == NULL || pattern[0] == '\0' ? letter
+                                                 : pattern[(size_t)layer % strlen(pattern)];
+}
+
+int64_t dt_llama_window(const dt_model_config *config, int64_t layer)
+{
+    return letter_of(config->llama.window_layers, layer, 'w') == 'w' ? config->llama.window : 0;
+}
+
+dt_llama_angles dt_llama_angles_of(const dt_model_config *config, int64_t layer)
+{
+    if (letter_of(config->llama.rope_layers, layer, 'r') == 'n')
+        return DT_LLAMA_ANGLES_NONE;
+    return config->llama.rope_local_theta > 0 && dt_llama_window(config, layer) > 0
+               ? DT_LLAMA_ANGLES_LOCAL
+               : DT_LLAMA_ANGLES_ALL;
+}
+
+int64_t dt_llama_angle_tables(const dt_model_config *config)
+{
+    int64_t most = 0;
+
+    for (int64_t l = 0; l < config->decoder.layers; l++)
+        if ((int64_t)dt_llama_angles_of(config, l) > most)
+            most = (int64_t)dt_llama_angles_of(config, l);
+    return most + 1;
+}
+
+int64_t dt_llama_turned(const dt_model_config *config)
+{
+    double share = config->llama.rotary_share;
+
+    return share > 0 && share < 1 ? (int64_t)((double)config->llama.head_width * share)
+                                  : config->llama.head_width;
+}
+
+bool dt_llama_norms_before(const dt_model_config *config)
+{
+    return config->llama.block_norms != DT_BLOCK_NORMS_AFTER;
+}
+
+bool dt_llama_norms_after(const dt_model_config *config)
+{
+    return config->llama.block_norms != DT_BLOCK_NORMS_BEFORE;
+}
+
+static double or_one(double factor)
+{
+    return factor > 0 ? factor : 1;
+}
+
+double dt_llama_embedding_factor(const dt_model_config *config)
+{
+    return or_one(config->llama.embedding_multiplier) *
+           (config->llama.scale_embedding ? sqrt((double)config->decoder.embed) : 1);
+}
+
+double dt_llama_residual_factor(const dt_model_config *config)
+{
+    return or_one(config->llama.residual_multiplier);
+}
+
+double dt_llama_score_factor(const dt_model_config *config)
+{
+    if (config->llama.attention_multiplier > 0 || config->llama.query_scalar == 0)
+        return config->llama.attention_multiplier;
+    return 1 / sqrt((double)config->llama.query_scalar);
+}
+
+double dt_llama_logits_factor(const dt_model_config *config)
+{
+    return 1 / or_one(config->llama.logits_divisor);
+}
+
+/* --- checks */
+
+static dt_status check_letters(const char *what, const char *pattern, const char *letters,
+                               dt_error *err)
+{
+    if (pattern != NULL && pattern[strspn(pattern, letters)] != '\0')
+        return DT_FAIL(err, DT_ERR_RECIPE,
+                       "model: '%s' is '%.40s'; expected a letter for each block, '%c' or '%c'",
+                       what, pattern, letters[0], letters[1]);
+    return DT_OK;
+}
+
+/* A list of factors, one for each pair of elements that is rotated. */
+static dt_status check_factors(const char *what, const dt_string_list *factors, int64_t count,
+                               dt_error *err)
+{
+    if (factors->count != count)
+        return DT_FAIL(err, DT_ERR_RECIPE,
+                       "model: '%s' has %lld numbers; expected %lld, one for each pair of rotated "
+                       "elements",
+                       what, (long long)factors->count, (long long)count);
+    for (int64_t i = 0; i < count; i++) {
+        char *end;
+        double factor = strtod(factors->items[i], &end);
+
+        if (*end != '\0' || !(factor > 0) || !isfinite(factor))
+            return DT_FAIL(err, DT_ERR_RECIPE, "model: '%s' has '%.40s'; expected a number above 0",
+                           what, factors->items[i]);
+    }
+    return DT_OK;
+}
+
+static dt_status check_scaling(const dt_model_config *config, dt_error *err)
+{
+    const dt_llama_config *own = &config->llama;
+    dt_status st = DT_OK;
+
+    if (own->rope_scaling >= DT_ROPE_LLAMA3 && own->rope_original_tokens < 1)
+        DT_THROW(err, DT_ERR_RECIPE, "model: 'rope_original_tokens' is %lld; expected 1 or more",
+                 (long long)own->rope_original_tokens);
+    if (own->rope_scaling == DT_ROPE_DYNAMIC && dt_llama_turned(config) < 4)
+        DT_THROW(err, DT_ERR_RECIPE, "model: dynamic scaling needs at least 4 rotated elements");
+    if (own->rope_scaling == DT_ROPE_LONGROPE) {
+        DT_TRY(check_factors("rope_short_factors", &own->rope_short_factors,
+                             dt_llama_turned(config) / 2, err));
+        DT_TRY(check_factors("rope_long_factors", &own->rope_long_factors,
+                             dt_llama_turned(config) / 2, err));
+    }
+out:
+    return st;
+}
+
+static dt_status check_switches(const dt_model_config *config, dt_error *err)
+{
+    const dt_llama_config *own = &config->llama;
+    dt_status st = DT_OK;
+
+    DT_TRY(check_letters("rope_layers", own->rope_layers, "rn", err));
+    DT_TRY(check_letters("window_layers", own->window_layers, "wf", err));
+    if (own->qk_norm_whole && !own->qk_norm)
+        DT_THROW(err, DT_ERR_RECIPE, "model: 'qk_norm_whole' requires 'qk_norm'");
+    if (own->attention_multiplier > 0 && own->query_scalar > 0)
+        DT_THROW(err, DT_ERR_RECIPE,
+                 "model: 'attention_multiplier' and 'query_scalar' cannot be combined");
+    DT_TRY(check_scaling(config, err));
+out:
+    return st;
+}
+
+static dt_status check_rope(const dt_model_config *config, dt_error *err)
+{
+    const dt_llama_config *own = &config->llama;
+
+    if (dt_llama_turned(config) % 2 != 0 || dt_llama_turned(config) < 2)
         return DT_FAIL(
             err, DT_ERR_RECIPE,
-            "model: heads of width %lld cannot be rotated in pairs; use an even 'head_width'",
-            (long long)own->head_width);
+            "model: heads of width %lld cannot be rotated in pairs; use an even 'head_width'%s",
+            (long long)own->head_width,
+            own->rotary_share > 0 && own->rotary_share < 1 ? ", or another 'rotary_share'" : "");
     if (!(own->rope_theta >= 1) || !(own->rope_factor >= 1))
         return DT_FAIL(err, DT_ERR_RECIPE,
                        "model: 'rope_theta' is %g and 'rope_factor' %g; expected 1 or more",
@@ -66,7 +215,8 @@ static dt_status check(const dt_model_config *config, dt_error *err)
         DT_THROW(err, DT_ERR_RECIPE,
                  "model: 'kv_heads' (%lld) does not divide 'heads' (%lld); choose a divisor",
                  (long long)own->kv_heads, (long long)heads);
-    DT_TRY(check_rope(own, err));
+    DT_TRY(check_rope(config, err));
+    DT_TRY(check_switches(config, err));
 out:
     return st;
 }
@@ -137,10 +287,16 @@ static const dt_param_row block_shapes[DT_LLAMA_BLOCK_PARAMS] = {
                          DT_CUT_SUMMED},
     [DT_LLAMA_K_NORM] = {"self_attn.k_norm.weight", HEAD, NONE, DT_INIT_ONE, false, false,
                          DT_CUT_SUMMED},
+    [DT_LLAMA_Q_NORM_WHOLE] = {"self_attn.q_norm.weight", QUERIES, NONE, DT_INIT_ONE, false, false,
+                               DT_CUT_ROWS},
+    [DT_LLAMA_K_NORM_WHOLE] = {"self_attn.k_norm.weight", KEYS, NONE, DT_INIT_ONE, false, false,
+                               DT_CUT_KEYS},
     [DT_LLAMA_O_W] = {"self_attn.o_proj.weight", EMBED, QUERIES, DT_INIT_NORMAL, false, false,
                       DT_CUT_COLUMNS},
     [DT_LLAMA_O_B] = {"self_attn.o_proj.bias", EMBED, NONE, DT_INIT_ZERO, false, false,
                       DT_CUT_NONE},
+    [DT_LLAMA_AFTER_1] = {"self_attn.after_norm.weight", EMBED, NONE, DT_INIT_ONE, false, false,
+                          DT_CUT_NONE},
     [DT_LLAMA_NORM_2] = {"post_attention_layernorm.weight", EMBED, NONE, DT_INIT_ONE, false, false,
                          DT_CUT_NONE},
     [DT_LLAMA_GATE_W] = {"mlp.gate_proj.weight", FFN, EMBED, DT_INIT_NORMAL, false, false,
@@ -152,6 +308,8 @@ static const dt_param_row block_shapes[DT_LLAMA_BLOCK_PARAMS] = {
                          DT_CUT_COLUMNS},
     [DT_LLAMA_DOWN_B] = {"mlp.down_proj.bias", EMBED, NONE, DT_INIT_ZERO, false, false,
                          DT_CUT_NONE},
+    [DT_LLAMA_AFTER_2] = {"mlp.after_norm.weight", EMBED, NONE, DT_INIT_ONE, false, false,
+                          DT_CUT_NONE},
 };
 
 static int64_t size_elems(const dt_model_config *config, int size)
@@ -183,7 +341,19 @@ bool dt_llama_lacks(const dt_model_config *config, int unit, int param)
            (!own->o_bias && param == DT_LLAMA_O_B) ||
            (!own->mlp_bias &&
             (param == DT_LLAMA_GATE_B || param == DT_LLAMA_UP_B || param == DT_LLAMA_DOWN_B)) ||
-           (!own->qk_norm && (param == DT_LLAMA_Q_NORM || param == DT_LLAMA_K_NORM));
+           ((!own->qk_norm || own->qk_norm_whole) &&
+            (param == DT_LLAMA_Q_NORM || param == DT_LLAMA_K_NORM)) ||
+           (!own->qk_norm_whole &&
+            (param == DT_LLAMA_Q_NORM_WHOLE || param == DT_LLAMA_K_NORM_WHOLE)) ||
+           (!dt_llama_norms_before(config) &&
+            (param == DT_LLAMA_NORM_1 || param == DT_LLAMA_NORM_2)) ||
+           (!dt_llama_norms_after(config) &&
+            (param == DT_LLAMA_AFTER_1 || param == DT_LLAMA_AFTER_2));
+}
+
+static dt_init_kind init_of(const dt_model_config *config, const dt_param_row *row)
+{
+    return row->init == DT_INIT_ONE && config->llama.norm_plus_one ? DT_INIT_ZERO : row->init;
 }
 
 static const dt_param_rows rows = {
@@ -196,6 +366,7 @@ static const dt_param_rows rows = {
     .size = size_elems,
     .key_heads = key_heads,
     .lacks = dt_llama_lacks,
+    .init = init_of,
 };
 
 static void params(dt_param_sink *sink, const dt_model_config *config, int unit)
@@ -207,8 +378,8 @@ static void params(dt_param_sink *sink, const dt_model_config *config, int unit)
 
 /* Total 6 N + 12 L H D T. N counts the matrices that a token is multiplied with: per block C (H+2G) D for
  * q, k and v, H D C after attention, 3 C F; the head once, without its padding. The second term is
- * attention's two products, counted without the causal mask as is usual. Backward is twice forward.
- * Recomputed under full: all of a block except its last product. */
+ * attention's two products, counted without the causal mask as is usual, and without windows. Backward is twice
+ * forward. Recomputed under full: all of a block except its last product, unless a norm reads its result. */
 static dt_unit_flops flops(const dt_model_config *config, int unit)
 {
     double C = (double)config->decoder.embed, F = (double)config->llama.ffn;
@@ -219,8 +390,19 @@ static dt_unit_flops flops(const dt_model_config *config, int unit)
     if (unit == 0)
         return dt_decoder_lora_flops(
             config, unit, dt_decoder_flops(config, 2 * (double)config->decoder.vocab * C, 0), 0);
-    return dt_decoder_lora_flops(config, unit, dt_decoder_flops(config, block, block - 2 * C * F),
-                                 4 * T * HD);
+    return dt_decoder_lora_flops(
+        config, unit,
+        dt_decoder_flops(config, block, dt_llama_norms_after(config) ? block : block - 2 * C * F),
+        4 * T * HD);
+}
+
+static dt_unit_sums sums(const dt_model_config *config, int unit)
+{
+    dt_unit_sums out = dt_decoder_sums(config, unit);
+
+    if (unit > 0 && dt_llama_norms_after(config))
+        out.again = out.forward;
+    return out;
 }
 
 /* --- activations */
@@ -237,28 +419,33 @@ static dt_row_cost row_cost(const dt_model_config *config, bool backward)
     int64_t L = config->decoder.layers, C = config->decoder.embed, H = dt_decoder_heads(config);
     int64_t A = dt_llama_q_width(config), Q = dt_llama_qkv_width(config), F = dt_llama_ffn(config);
     int64_t R = own->qk_norm ? A + dt_llama_kv_width(config) : 0;
-    int64_t r = own->qk_norm ? H + dt_llama_kv_heads(config) : 0;
-    int64_t products = Q + A + 2 * F, scratch = C + larger(F, Q);
+    int64_t r = own->qk_norm_whole ? 2 : own->qk_norm ? H + dt_llama_kv_heads(config) : 0;
+    int64_t N = dt_llama_norms_before(config) ? 2 : 0, M = dt_llama_norms_after(config) ? 2 : 0;
+    int64_t ends = 2 + (own->qk_norm_whole ? 1 : 0);
+    int64_t scratch = C + larger(F, Q);
+    bool capped = own->logits_softcap > 0;
 
     if (!backward)
-        return (dt_row_cost){4 * C + products, 4 + H + r, scratch};
+        return (dt_row_cost){(2 + N) * C + Q + A + 2 * F, ends + N + M + H + r, scratch, false};
     switch (config->recompute) {
     case DT_RECOMPUTE_SELECTIVE:
-        return (dt_row_cost){L * (2 * C + products) + 2 * C + larger(C, A), L * H + 4 + r,
-                             scratch + R};
+        return (dt_row_cost){L * ((2 + M) * C + Q + A + 2 * F) + 2 * C + larger(C, A),
+                             L * (H + M) + ends + N + r, scratch + R, capped};
     case DT_RECOMPUTE_FULL:
-        return (dt_row_cost){L * C + 3 * C + products + R + larger(C, A), 4 + H + r, scratch};
+        return (dt_row_cost){L * C + (3 + M) * C + Q + A + 2 * F + R + larger(C, A),
+                             ends + N + M + H + r, scratch, capped};
     case DT_RECOMPUTE_NONE:
         break;
     }
-    return (dt_row_cost){L * (4 * C + products + R) + 2 * C + larger(C, A), L * (2 + H + r) + 2,
-                         scratch};
+    return (dt_row_cost){L * ((2 + N + M) * C + Q + A + 2 * F + R) + 2 * C + larger(C, A),
+                         L * (N + M + H + r) + ends, scratch, capped};
 }
 
-/* Adds the table of angles. */
+/* Adds the tables of angles. */
 static int64_t activation_bytes(const dt_model_config *config)
 {
-    int64_t angles = dt_size_times(config->decoder.context, config->llama.head_width * 4);
+    int64_t angles = dt_size_times(config->decoder.context,
+                                   dt_llama_angle_tables(config) * dt_llama_turned(config) * 4);
 
     return dt_size_plus(dt_decoder_activation_bytes(config, row_cost), angles);
 }
@@ -280,15 +467,11 @@ static const char *const reads[] = {
     "model.kv_heads",
     "model.head_width",
     "model.ffn",
-    "model.rope_theta",
-    "model.rope_scaling",
-    "model.rope_factor",
     "model.norm_eps",
-    "model.qkv_bias",
-    "model.o_bias",
-    "model.mlp_bias",
-    "model.qk_norm",
-    "batch.tokens",
+    "model.scale_embedding",
+    "model.family",
+#define PATH(type, name) "model." #name,
+    DT_SWITCHES(PATH) "batch.tokens",
     "data.tokens",
     "data.cross_documents",
     "data.format",
@@ -298,11 +481,11 @@ static const char *const reads[] = {
     "data.pack",
     "data.end_of_text",
     "model.end_ids",
-    "model.rope_low_freq_factor",
-    "model.rope_high_freq_factor",
-    "model.rope_original_tokens",
     NULL,
 };
+
+static const char *const switches[] = {"model.scale_embedding", DT_SWITCHES(PATH) NULL};
+#undef PATH
 
 static int64_t ffn_of(const dt_model_config *config)
 {
@@ -337,8 +520,9 @@ const dt_architecture dt_architecture_llama = {
     .flops_formula = "6 N + 12 L H D T",
     .activation_bytes = activation_bytes,
     .divided = divided,
-    .sums = dt_decoder_sums,
+    .sums = sums,
     .published = dt_published_llama,
+    .switches = switches,
     .targets = targets,
     .rows = &rows,
 };

@@ -2,7 +2,8 @@
  * transformers, and .bin files without names.
  *
  * Source     the configuration and modeling files of https://github.com/huggingface/transformers
- * Adding one a table next to the kind's arithmetic (published.c), a line in dt_architecture
+ * Adding one of kind llama: a row in families.c. Of another kind: a table next to its arithmetic (published.c), a line
+ *            in dt_architecture
  */
 #ifndef DT_RECIPES_ARCHITECTURE_PUBLISHED_H
 #define DT_RECIPES_ARCHITECTURE_PUBLISHED_H
@@ -33,6 +34,10 @@ typedef struct dt_published_key {
     const char *absent;
     const char *must; /* as JSON: the required value if present; NULL: any */
     bool each;        /* `must` applies to each item of a list */
+    bool or_null;     /* with `must`: null is the same */
+    const char *null; /* the recipe's text for null, which is written for it */
+    bool positive;    /* the family has no word for 0 */
+    bool letters; /* a list with a word for each block; the recipe has a pattern of their letters */
     const dt_published_word
         *words; /* config.json's words for the recipe's values; NULL: the same text */
     /* for keys of an object: read and written only if the object's first key, its kind, has one of these
@@ -49,6 +54,8 @@ typedef struct dt_published_tensor {
     const char *ours, *theirs;
     bool transposed; /* theirs is (in, out), ours (out, in) */
     bool longer;     /* theirs may have more rows: the first are used */
+    /* theirs consists of `parts` of ours, which follow each other; this is number `part` */
+    int part, parts;
     bool
         paired; /* rows of a head: their 2i and 2i + 1 are our i and i + D/2, the pair that a rotary
                       * position rotates, for i < D/2 (D: rows of a head) */
@@ -61,7 +68,11 @@ typedef struct dt_published {
         *prefix; /* prefix of their names in files of this class; files of the bare model lack it */
     const dt_published_key *keys;       /* ends with neither key nor path */
     const dt_published_tensor *tensors; /* ends with NULL */
-    const char *const *buffers;         /* tensors without learned values; ends with NULL */
+    /* MAY: replaces what is left out of config.json by what the class puts there, before the table is read */
+    void (*settle)(json_t *config);
+    /* MAY: completes config.json after the table has written it */
+    void (*finish)(json_t *config);
+    const char *const *buffers; /* tensors without learned values; ends with NULL */
     const char *head,
         *embedding; /* their names: a tied model may also contain the head, with equal values */
 } dt_published;

@@ -335,21 +335,21 @@ static dt_row_cost row_cost(const dt_model_config *config, bool backward)
     int64_t stats = Le * (4 + H) + Ld * one_stats;
 
     if (!backward)
-        return (dt_row_cost){ends + pre * C + 8 * A + F, end_stats + one_stats, F + C};
+        return (dt_row_cost){ends + pre * C + 8 * A + F, end_stats + one_stats, F + C, false};
     end_stats += encoded_terms(config);
     switch (config->recompute) {
     case DT_RECOMPUTE_SELECTIVE:
         return (dt_row_cost){ends + gradients + C + Le * ((3 - pre) * C + 4 * A + F) +
                                  Ld * ((4 - pre) * C + 8 * A + F),
-                             end_stats + stats, scratch};
+                             end_stats + stats, scratch, false};
     case DT_RECOMPUTE_FULL:
         return (dt_row_cost){ends + gradients + C + (Le + Ld) * C + (2 + post) * C + 8 * A + F,
-                             end_stats + one_stats, scratch};
+                             end_stats + one_stats, scratch, false};
     case DT_RECOMPUTE_NONE:
         break;
     }
     return (dt_row_cost){ends + gradients + Le * (4 * C + 4 * A + F) + Ld * (6 * C + 8 * A + F),
-                         end_stats + stats, scratch};
+                         end_stats + stats, scratch, false};
 }
 
 /* Bytes that translations keep: keys and values of every hypothesis and of the sources; indices and lengths; and the

@@ -13,4 +13,7 @@ typedef enum dt_activation_kind {
     DT_ACTIVATION_TANH
 } dt_activation_kind;
 
+/* The function of the gate of a gated layer: y = f(gate) up (Shazeer 2020). SILU is x sigmoid(x). */
+typedef enum dt_gate_kind { DT_GATE_SILU, DT_GATE_GELU_TANH, DT_GATE_GELU } dt_gate_kind;
+
 #endif

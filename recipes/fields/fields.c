@@ -23,7 +23,10 @@ static const char *const best_bys[] = {"valid_loss", "valid_bleu", NULL};
 static const char *const reduces[] = {"fp32", "bf16", NULL};
 static const char *const positions[] = {"learned", "sinusoidal", NULL};
 static const char *const activations[] = {"gelu_tanh", "gelu", "relu", "tanh", NULL};
-static const char *const rope_scalings[] = {"none", "linear", "llama3", NULL};
+static const char *const rope_scalings[] = {"none",     "linear",  "llama3", "yarn",
+                                            "longrope", "dynamic", NULL};
+static const char *const block_norms[] = {"before", "after", "both", NULL};
+static const char *const gates[] = {"silu", "gelu_tanh", "gelu", NULL};
 static const char *const norms[] = {"post", "pre", NULL};
 static const char *const losses[] = {"cross_entropy", "squared_error", NULL};
 static const char *const recomputes[] = {"none", "selective", "full", NULL};

@@ -70,7 +70,7 @@ typedef struct dt_field {
 } dt_field;
 
 /* Upper bound of dt_fields_count, for arrays indexed by field. */
-#define DT_FIELDS_MAX 192
+#define DT_FIELDS_MAX 256
 
 extern const dt_field dt_fields[];
 extern const size_t dt_fields_count;

@@ -16,6 +16,7 @@
 #include "recipes/fields/activation.h"
 #include "recipes/fields/model_table.h"
 #include "recipes/fields/optimizer_table.h"
+#include "recipes/fields/switch_table.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -58,9 +59,19 @@ typedef enum dt_positions_kind { DT_POSITIONS_LEARNED, DT_POSITIONS_SINUSOIDAL }
 /* Scaling of rotary frequencies for contexts longer than the trained length. */
 typedef enum dt_rope_scaling_kind {
     DT_ROPE_NONE,
-    DT_ROPE_LINEAR, /* all by the factor */
-    DT_ROPE_LLAMA3  /* long wavelengths by the factor, short ones not, interpolated between */
+    DT_ROPE_LINEAR,   /* all by the factor */
+    DT_ROPE_LLAMA3,   /* long wavelengths by the factor, short ones not, interpolated between */
+    DT_ROPE_YARN,     /* the same with other bounds, and larger scores (Peng et al. 2023) */
+    DT_ROPE_LONGROPE, /* each wavelength by a factor of its own (Ding et al. 2024) */
+    DT_ROPE_DYNAMIC   /* a larger base for sequences longer than the original ones */
 } dt_rope_scaling_kind;
+/* Where a block of kind llama has norms: before attention and perceptron, after them (before the residual sum), or
+ * both. */
+typedef enum dt_block_norms_kind {
+    DT_BLOCK_NORMS_BEFORE,
+    DT_BLOCK_NORMS_AFTER,
+    DT_BLOCK_NORMS_BOTH
+} dt_block_norms_kind;
 /* Position of a block's norms: before each sublayer, or after the residual sum (Xiong et al. 2020). */
 typedef enum dt_norm_kind { DT_NORM_POST, DT_NORM_PRE } dt_norm_kind;
 typedef enum dt_loss_kind { DT_LOSS_CROSS_ENTROPY, DT_LOSS_SQUARED_ERROR } dt_loss_kind;
@@ -198,14 +209,9 @@ typedef struct dt_recipe {
         int64_t kv_heads;   /* heads of keys and values; 0: as many as heads */
         int64_t head_width; /* 0: embed / heads */
         int64_t ffn;        /* width inside the multi-layer perceptron; transformer too */
-        double rope_theta;
-        dt_rope_scaling_kind rope_scaling;
-        double rope_factor, rope_low_freq_factor, rope_high_freq_factor;
-        int64_t rope_original_tokens; /* llama3: context length of the original training */
         double norm_eps;
-        bool qkv_bias, qk_norm;
-        bool o_bias;   /* bias of attention's output projection */
-        bool mlp_bias; /* biases of the multi-layer perceptron */
+        DT_SWITCHES(DT_SWITCH_MEMBER)
+        const char *family; /* "", or the model_type of Hugging Face's that an export gets */
         /* transformer: `layers` is for the encoder, `vocab` for the targets */
         int64_t decoder_layers; /* 0: equal to layers */
         dt_norm_kind norm;

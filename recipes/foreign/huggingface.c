@@ -1,21 +1,10 @@
-/* huggingface: reads a model from config.json, and writes a recipe's model as config.json. */
-#include "recipes/foreign/huggingface.h"
-
+/* huggingface: reads a model from config.json, with the tables of families. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "recipes/fields/values.h"
-
-/* --- keys of a family's table; a key "map.key" is in a nested object */
-
-#define DT_HUGGINGFACE_NAME_SIZE 64
-
-/* Names of the object with the fields of rotary positions. */
-#define DT_HUGGINGFACE_ROPE     "rope_scaling"    /* as in the families' tables */
-#define DT_HUGGINGFACE_ROPE_NEW "rope_parameters" /* since version 5 of transformers */
-
-/* --- reading */
+#include "recipes/foreign/huggingface_int.h"
 
 typedef struct reading {
     dt_huggingface_model *out;
@@ -25,7 +14,7 @@ typedef struct reading {
 } reading;
 
 /* Returns whether the row ends a table. */
-static bool huggingface_ends(const dt_published_key *key)
+bool dt_huggingface_ends(const dt_published_key *key)
 {
     return key->key == NULL && key->path == NULL;
 }
@@ -50,52 +39,50 @@ static bool is_called(const dt_published_key *key, const char *name)
 
 static const dt_published_key *find_key(const dt_published_key *keys, const char *name)
 {
-    for (; !huggingface_ends(keys); keys++)
+    for (; !dt_huggingface_ends(keys); keys++)
         if (is_called(keys, name))
             return keys;
     return NULL;
 }
 
 /* Returns "map" for "map.key", and "key" for "key". room: DT_HUGGINGFACE_NAME_SIZE. */
-static const char *huggingface_map_of(char *room, const char *key)
+const char *dt_huggingface_map_of(char *room, const char *key)
 {
     snprintf(room, DT_HUGGINGFACE_NAME_SIZE, "%.*s", (int)strcspn(key, "."), key);
     return room;
 }
 
-static const json_t *huggingface_json_at(const json_t *object, const char *key)
+const json_t *dt_huggingface_json_at(const json_t *object, const char *key)
 {
     const char *dot = strchr(key, '.');
     char map[DT_HUGGINGFACE_NAME_SIZE];
 
-    object = json_object_get(object, huggingface_map_of(map, key));
+    object = json_object_get(object, dt_huggingface_map_of(map, key));
     return dot != NULL ? json_object_get(object, dot + 1) : object;
 }
 
 /* Returns the file's value of a key, under any of its names; NULL if missing or null. */
 static const json_t *value_of(const json_t *config, const dt_published_key *key)
 {
-    const json_t *value = key->key != NULL ? huggingface_json_at(config, key->key) : NULL;
+    const json_t *value = key->key != NULL ? dt_huggingface_json_at(config, key->key) : NULL;
 
     for (int i = 0; i < DT_PUBLISHED_ALSO && key->also[i] != NULL; i++)
         if (value == NULL || json_is_null(value))
-            value = huggingface_json_at(config, key->also[i]);
+            value = dt_huggingface_json_at(config, key->also[i]);
     return json_is_null(value) ? NULL : value;
 }
 
-/* Returns the key with the kind of the object that contains this key: the object's first key. */
-static const dt_published_key *huggingface_kind_key(const dt_published_key *keys,
-                                                    const dt_published_key *key)
+/* Returns the key that `when` is about: that of the scaling of rotary positions. */
+const dt_published_key *dt_huggingface_kind_key(const dt_published_key *keys)
 {
-    size_t length = strcspn(key->key, ".") + 1;
-
-    while (keys->key == NULL || strncmp(keys->key, key->key, length) != 0)
+    while (keys->key == NULL ||
+           strncmp(keys->key, DT_HUGGINGFACE_ROPE ".", strlen(DT_HUGGINGFACE_ROPE ".")) != 0)
         keys++;
     return keys;
 }
 
 /* Returns whether the word is in a list of words separated by spaces. */
-static bool huggingface_has_word(const char *words, const char *word)
+bool dt_huggingface_has_word(const char *words, const char *word)
 {
     size_t length = strlen(word), each;
 
@@ -166,7 +153,7 @@ static dt_status check_must(const reading *in, const dt_published_key *key, cons
                             dt_error *err)
 {
     json_t *must = json_loads(key->must, JSON_DECODE_ANY, NULL);
-    bool same = !key->each && same_json(value, must);
+    bool same = !key->each && (same_json(value, must) || (key->or_null && json_is_null(value)));
 
     if (key->each) {
         same = json_is_array(value) || json_is_null(value);
@@ -188,18 +175,74 @@ static const char *shortest(double value, dt_arena *arena)
     return dt_arena_strdup(arena, text);
 }
 
-/* Returns the value as text of a recipe; NULL: not possible. */
-static const char *huggingface_text_of(const json_t *value, const dt_published_key *key,
-                                       dt_arena *arena)
+/* Returns the recipe's word for that of the file: a string, or a number as text; NULL: unknown. */
+static const char *word_of(const json_t *value, const dt_published_key *key)
 {
     const char *word = json_string_value(value);
+    char number[40];
 
-    if (key->words != NULL) {
-        for (const dt_published_word *pair = key->words; pair->theirs != NULL; pair++)
-            if (word != NULL && strcmp(pair->theirs, word) == 0)
-                return pair->ours;
-        return NULL;
+    if (json_is_integer(value)) {
+        snprintf(number, sizeof(number), "%lld", (long long)json_integer_value(value));
+        word = number;
     }
+    for (const dt_published_word *pair = key->words; pair->theirs != NULL; pair++)
+        if (word != NULL && strcmp(pair->theirs, word) == 0)
+            return pair->ours;
+    return NULL;
+}
+
+/* Returns the shortest pattern that gives the letters of `layers` blocks when it is repeated; NULL: not a list of known
+ * words. */
+static const char *pattern_of(const json_t *list, const dt_published_key *key, size_t layers,
+                              dt_arena *arena)
+{
+    char *letters = dt_arena_alloc_array(arena, layers + 1, 1);
+    size_t period = 1;
+
+    if (!json_is_array(list) || json_array_size(list) < layers || layers == 0)
+        return NULL;
+    for (size_t l = 0; l < layers; l++) {
+        const char *word = word_of(json_array_get(list, l), key);
+
+        if (word == NULL)
+            return NULL;
+        letters[l] = word[0];
+    }
+    while (period < layers && memcmp(letters, letters + period, layers - period) != 0)
+        period++;
+    letters[period] = '\0';
+    return letters;
+}
+
+/* Returns a list of numbers as texts, separated by blanks; NULL: not such a list. */
+static const char *numbers_of(const json_t *list, dt_arena *arena)
+{
+    const char *out = "";
+
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *item = json_array_get(list, i);
+
+        if (!json_is_number(item))
+            return NULL;
+        out = dt_arena_printf(arena, "%s%s%s", out, i > 0 ? " " : "",
+                              shortest(json_number_value(item), arena));
+    }
+    return out;
+}
+
+bool dt_huggingface_is_list(const dt_published_key *key)
+{
+    return dt_field_find(key->path)->type == DT_FIELD_STRINGS;
+}
+
+/* Returns the value as text of a recipe; NULL: not possible. */
+const char *dt_huggingface_text_of(const json_t *value, const dt_published_key *key,
+                                   dt_arena *arena)
+{
+    if (key->words != NULL)
+        return json_is_string(value) ? word_of(value, key) : NULL;
+    if (dt_huggingface_is_list(key))
+        return json_is_array(value) ? numbers_of(value, arena) : NULL;
     if (json_is_integer(value))
         return dt_arena_printf(arena, "%lld", (long long)json_integer_value(value));
     if (json_is_real(value))
@@ -219,7 +262,7 @@ static dt_status check_text(const reading *in, const dt_published_key *key, cons
 
     DT_ASSERT(field != NULL);
     dt_recipe_init(&scratch);
-    st = dt_field_set_text(&scratch, field, text, err);
+    st = dt_huggingface_set(&scratch, field, text, in->arena, err);
     if (st == DT_ERR_RECIPE)
         dt_error_prefix(err, "'%s': '%s'", in->where, key->key);
     return st;
@@ -232,11 +275,24 @@ static bool applies(const reading *in, const dt_published_key *key)
 
     if (key->when == NULL)
         return true;
-    kind = huggingface_kind_key(in->out->family->keys, key);
+    kind = dt_huggingface_kind_key(in->out->family->keys);
     for (size_t i = 0; i < in->out->count; i++)
         if (strcmp(in->out->values[i].path, kind->path) == 0)
-            return huggingface_has_word(key->when, in->out->values[i].text);
+            return dt_huggingface_has_word(key->when, in->out->values[i].text);
     return false;
+}
+
+static void put_value(reading *in, const dt_huggingface_value *value)
+{
+    DT_ASSERT(in->out->count < DT_HUGGINGFACE_VALUES);
+    in->out->values[in->out->count++] = *value;
+}
+
+static size_t layers_of(const json_t *config)
+{
+    json_int_t layers = json_integer_value(json_object_get(config, "num_hidden_layers"));
+
+    return layers > 0 ? (size_t)layers : 0;
 }
 
 static dt_status take_field(reading *in, const dt_published_key *key, dt_error *err)
@@ -246,18 +302,19 @@ static dt_status take_field(reading *in, const dt_published_key *key, dt_error *
     char room[100];
     dt_status st = DT_OK;
 
+    if (value == NULL && key->null != NULL && json_object_get(in->config, key->key) != NULL)
+        text = key->null;
     if (value != NULL) {
-        text = huggingface_text_of(value, key, in->arena);
+        text = key->letters ? pattern_of(value, key, layers_of(in->config), in->arena)
+                            : dt_huggingface_text_of(value, key, in->arena);
         if (text == NULL)
             return DT_FAIL(err, DT_ERR_RECIPE, "'%s': '%s' is %s, which dtrun does not support",
                            in->where, key->key, shown(room, sizeof(room), value));
     }
     if (text == NULL)
         return DT_FAIL(err, DT_ERR_RECIPE, "'%s' has no '%s'", in->where, key->key);
-    DT_ASSERT(in->out->count < DT_HUGGINGFACE_VALUES);
     DT_TRY(check_text(in, key, text, err));
-    in->out->values[in->out->count++] =
-        (dt_huggingface_value){key->path, text, key->key, key->at_most};
+    put_value(in, &(dt_huggingface_value){key->path, text, key->key, key->at_most});
 out:
     return st;
 }
@@ -285,7 +342,7 @@ static bool is_map(const dt_published *family, const char *name)
 {
     size_t length = strlen(name);
 
-    for (const dt_published_key *key = family->keys; !huggingface_ends(key); key++) {
+    for (const dt_published_key *key = family->keys; !dt_huggingface_ends(key); key++) {
         if (key->key != NULL && strncmp(key->key, name, length) == 0 && key->key[length] == '.')
             return true;
         for (int i = 0; i < DT_PUBLISHED_ALSO && key->also[i] != NULL; i++)
@@ -324,12 +381,66 @@ out:
     return st;
 }
 
+/* Whether a family's table has a field of the recipe. */
+bool dt_huggingface_names(const dt_published *family, const char *path)
+{
+    for (const dt_published_key *key = family->keys; !dt_huggingface_ends(key); key++)
+        if (key->path != NULL && strcmp(key->path, path) == 0)
+            return true;
+    return false;
+}
+
+/* The switches that the family's table does not name have their default. */
+static void take_switches(reading *in, const dt_architecture *kind)
+{
+    if (kind->switches == NULL)
+        return;
+    put_value(in, &(dt_huggingface_value){"model.family", in->out->family->model_type, "model_type",
+                                          false});
+    for (const char *const *path = kind->switches; *path != NULL; path++) {
+        const char *text = dt_field_find(*path)->fallback;
+
+        if (!dt_huggingface_names(in->out->family, *path))
+            put_value(in, &(dt_huggingface_value){*path, strcmp(text, "[]") == 0 ? "" : text, NULL,
+                                                  false});
+    }
+}
+
+/* What the classes derive from other fields: the original length is the longest one if it is left out, and always with
+ * dynamic scaling; the factor is the ratio of the two. */
+static void settle_scaling(json_t *config)
+{
+    json_t *rope = json_object_get(config, DT_HUGGINGFACE_ROPE);
+    json_t *longest = json_object_get(config, "max_position_embeddings"), *original;
+    const char *type = json_string_value(json_object_get(rope, "rope_type"));
+
+    if (type == NULL)
+        type = json_string_value(json_object_get(rope, "type"));
+    if (type == NULL || !json_is_number(longest))
+        return;
+    if (strcmp(type, "dynamic") == 0)
+        json_object_set(rope, "original_max_position_embeddings", longest);
+    original = json_object_get(config, "original_max_position_embeddings");
+    if (original == NULL && dt_huggingface_has_word("llama3 yarn longrope", type) &&
+        json_object_get(rope, "original_max_position_embeddings") == NULL)
+        json_object_set(rope, "original_max_position_embeddings", longest);
+    if (original == NULL)
+        original = json_object_get(rope, "original_max_position_embeddings");
+    if (dt_huggingface_has_word("yarn longrope su", type) &&
+        !json_is_number(json_object_get(rope, "factor")) && json_number_value(original) > 0) {
+        double ratio = json_number_value(longest) / json_number_value(original);
+
+        json_object_set_new(rope, "factor", json_real(ratio > 1 ? ratio : 1));
+    }
+}
+
 /* Merges the two spellings of rotary positions as transformers does (modeling_rope_utils.py,
  * convert_rope_params_to_dict): a non-empty rope_scaling replaces all of rope_parameters, and a rope_theta inside the
- * object overrides the one next to it. Changes `config`. */
+ * object overrides the one next to it, as the share of a head that is rotated does. Changes `config`. */
 static void unify_rope(json_t *config)
 {
-    json_t *rope = json_object_get(config, DT_HUGGINGFACE_ROPE), *theta;
+    static const char *const moved[] = {"rope_theta", "partial_rotary_factor"};
+    json_t *rope = json_object_get(config, DT_HUGGINGFACE_ROPE);
 
     if (!json_is_object(rope) || json_object_size(rope) == 0) {
         if (rope != NULL && !json_is_null(rope) && !json_is_object(rope))
@@ -340,11 +451,15 @@ static void unify_rope(json_t *config)
         json_object_set(config, DT_HUGGINGFACE_ROPE, rope);
     }
     (void)json_object_del(config, DT_HUGGINGFACE_ROPE_NEW);
-    theta = json_object_get(rope, "rope_theta");
-    if (theta != NULL) {
-        json_object_set(config, "rope_theta", theta);
-        (void)json_object_del(rope, "rope_theta");
+    for (size_t i = 0; i < sizeof(moved) / sizeof(moved[0]); i++) {
+        json_t *inside = json_object_get(rope, moved[i]);
+
+        if (inside == NULL)
+            continue;
+        json_object_set(config, moved[i], inside);
+        (void)json_object_del(rope, moved[i]);
     }
+    settle_scaling(config);
 }
 
 dt_status dt_huggingface_read(dt_huggingface_model *out, const json_t *config, const char *where,
@@ -357,10 +472,12 @@ dt_status dt_huggingface_read(dt_huggingface_model *out, const json_t *config, c
 
     *out = (dt_huggingface_model){0};
     DT_TRY(find_family(&out->family, &kind, config, where, err));
+    if (out->family->settle != NULL)
+        out->family->settle(unified);
     if (is_map(out->family, DT_HUGGINGFACE_ROPE))
         unify_rope(unified);
     out->kind = dt_architecture_find(kind)->name;
-    for (const dt_published_key *key = out->family->keys; !huggingface_ends(key); key++) {
+    for (const dt_published_key *key = out->family->keys; !dt_huggingface_ends(key); key++) {
         if (key->path != NULL && !key->least && applies(&in, key))
             DT_TRY(take_field(&in, key, err));
         if (key->needed && json_object_get(config, key->key) == NULL)
@@ -370,223 +487,24 @@ dt_status dt_huggingface_read(dt_huggingface_model *out, const json_t *config, c
                 where, key->key, key->must, key->must);
     }
     DT_TRY(check_others(&in, err));
+    take_switches(&in, dt_architecture_find(kind));
 out:
     json_decref(unified);
     return st;
 }
 
-/* --- writing */
-
-static json_t *field_json(const dt_recipe *recipe, const char *path)
+dt_status dt_huggingface_set(dt_recipe *recipe, const dt_field *field, const char *text,
+                             dt_arena *arena, dt_error *err)
 {
-    return dt_field_to_json(recipe, dt_field_find(path));
-}
+    const char **items;
+    int64_t count = 0;
 
-/* Adds the recipe's value as a text of the table. */
-static void add_text(dt_strbuf *out, const json_t *value)
-{
-    if (json_is_string(value))
-        dt_strbuf_add_str(out, json_string_value(value));
-    else
-        dt_json_write(out, value);
-}
-
-/* Returns whether the recipe has the family's fixed value of a field. */
-static bool is_so(const dt_recipe *recipe, const dt_published_key *key)
-{
-    json_t *value = field_json(recipe, key->path);
-    dt_strbuf text;
-    bool same;
-
-    dt_strbuf_init(&text);
-    add_text(&text, value);
-    same = strcmp(text.data, key->absent) == 0;
-    dt_strbuf_release(&text);
-    json_decref(value);
-    return same;
-}
-
-dt_status dt_huggingface_family(const dt_published **out, const dt_recipe *recipe, dt_error *err)
-{
-    const dt_published *family = dt_architecture_find(recipe->model.kind)->published;
-    const char *differs = NULL;
-
-    for (; family != NULL && family->model_type != NULL; family++) {
-        const dt_published_key *key = family->keys;
-
-        while (!huggingface_ends(key) && (key->key != NULL || is_so(recipe, key)))
-            key++;
-        *out = family;
-        if (huggingface_ends(key))
-            return DT_OK;
-        differs = key->path;
+    if (field->type != DT_FIELD_STRINGS)
+        return dt_field_set_text(recipe, field, text, err);
+    items = dt_arena_alloc_array(arena, strlen(text) / 2 + 1, sizeof(items[0]));
+    for (size_t length; *text != '\0'; text += length + strspn(text + length, " ")) {
+        length = strcspn(text, " ");
+        items[count++] = dt_arena_printf(arena, "%.*s", (int)length, text);
     }
-    if (differs == NULL)
-        return DT_FAIL(err, DT_ERR_RECIPE,
-                       "a model of kind '%s' cannot be represented in Hugging Face's transformers",
-                       dt_architecture_find(recipe->model.kind)->name);
-    return DT_FAIL(err, DT_ERR_RECIPE,
-                   "a model with this '%s' cannot be represented in Hugging Face's transformers",
-                   differs);
-}
-
-static dt_status value_out(json_t **out, const dt_recipe *recipe, const dt_published_key *key,
-                           int64_t vocab, dt_error *err)
-{
-    const char *word;
-
-    if (strcmp(key->path, "model.vocab") == 0) {
-        *out = json_integer(vocab);
-        return DT_OK;
-    }
-    *out = field_json(recipe, key->path);
-    if (key->words == NULL)
-        return DT_OK;
-    word = json_string_value(*out);
-    for (const dt_published_word *pair = key->words; pair->theirs != NULL; pair++)
-        if (word != NULL && strcmp(pair->ours, word) == 0) {
-            json_decref(*out);
-            *out = json_string(pair->theirs);
-            return DT_OK;
-        }
-    return DT_FAIL(err, DT_ERR_RECIPE, "Hugging Face's transformers have no '%s' %s", key->path,
-                   word != NULL ? word : "");
-}
-
-/* Keeps the spelling of the original config.json if both mean the same, such as gelu_pytorch_tanh. */
-static bool means_the_same(const json_t *before, const json_t *now, const dt_published_key *key,
-                           dt_arena *arena)
-{
-    const char *a = before != NULL ? huggingface_text_of(before, key, arena) : NULL;
-    const char *b = huggingface_text_of(now, key, arena);
-
-    return a != NULL && b != NULL && strcmp(a, b) == 0;
-}
-
-static void put(json_t *out, const char *name, json_t *value)
-{
-    const char *dot = strchr(name, '.');
-    char room[DT_HUGGINGFACE_NAME_SIZE];
-    json_t *map;
-
-    if (dot == NULL) {
-        json_object_set(out, name, value);
-        return;
-    }
-    map = json_object_get(out, huggingface_map_of(room, name));
-    if (!json_is_object(map)) {
-        map = json_object();
-        json_object_set_new(out, room, map);
-    }
-    json_object_set(map, dot + 1, value);
-}
-
-/* Removes objects that contain keys; they are written again, since other spellings would repeat values or
- * override them. */
-static void drop_maps(json_t *out, const dt_published *family)
-{
-    char room[DT_HUGGINGFACE_NAME_SIZE];
-
-    for (const dt_published_key *key = family->keys; !huggingface_ends(key); key++) {
-        if (key->key != NULL && strchr(key->key, '.') != NULL)
-            (void)json_object_del(out, huggingface_map_of(room, key->key));
-        for (int i = 0; i < DT_PUBLISHED_ALSO && key->also[i] != NULL; i++)
-            (void)json_object_del(out, huggingface_map_of(room, key->also[i]));
-    }
-    (void)json_object_del(out, DT_HUGGINGFACE_ROPE_NEW);
-}
-
-/* Returns whether a key can be left out with the same meaning: 0 for a derived value, or an object of the
- * default kind. */
-static bool is_left_out(const dt_published *family, const dt_published_key *key,
-                        const dt_recipe *recipe)
-{
-    const dt_published_key *kind;
-    json_t *value;
-    dt_strbuf text;
-    bool out;
-
-    if (strchr(key->key, '.') == NULL)
-        return key->absent != NULL && strcmp(key->absent, "0") == 0 && is_so(recipe, key);
-    kind = huggingface_kind_key(family->keys, key);
-    if (key == kind)
-        return is_so(recipe, key);
-    dt_strbuf_init(&text);
-    value = field_json(recipe, kind->path);
-    add_text(&text, value);
-    out = key->when != NULL && !huggingface_has_word(key->when, text.data);
-    dt_strbuf_release(&text);
-    json_decref(value);
-    return out;
-}
-
-static dt_status put_field(json_t *out, const dt_published *family, const dt_published_key *key,
-                           const dt_recipe *recipe, int64_t vocab, dt_arena *arena, dt_error *err)
-{
-    const json_t *before = huggingface_json_at(out, key->key);
-    json_t *value = NULL;
-    dt_status st = DT_OK;
-
-    if (is_left_out(family, key, recipe))
-        return DT_OK;
-    DT_TRY(value_out(&value, recipe, key, vocab, err));
-    if (!(key->least && json_number_value(before) > json_number_value(value)) &&
-        !means_the_same(before, value, key, arena))
-        put(out, key->key, value);
-out:
-    json_decref(value);
-    return st;
-}
-
-static dt_status put_fields(json_t *out, const dt_published *family, const dt_recipe *recipe,
-                            int64_t vocab, dt_arena *arena, dt_error *err)
-{
-    dt_status st = DT_OK;
-
-    drop_maps(out, family);
-    for (const dt_published_key *key = family->keys; !huggingface_ends(key); key++) {
-        if (key->key != NULL && key->path != NULL)
-            DT_TRY(put_field(out, family, key, recipe, vocab, arena, err));
-        else if (key->key != NULL && key->must != NULL && !key->each)
-            json_object_set_new(out, key->key, json_loads(key->must, JSON_DECODE_ANY, NULL));
-    }
-out:
-    return st;
-}
-
-/* The tokenizer defines tokens that begin and end a text; the defaults of the class may not be in this
- * vocabulary. */
-static void put_tokens(json_t *out, int64_t vocab)
-{
-    static const char *const names[] = {"bos_token_id", "eos_token_id"};
-
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        const json_t *id = json_object_get(out, names[i]);
-
-        if (id == NULL || (json_is_integer(id) && json_integer_value(id) >= vocab))
-            json_object_set_new(out, names[i], json_null());
-    }
-}
-
-dt_status dt_huggingface_write(json_t **out, const dt_recipe *recipe, int64_t vocab,
-                               const json_t *like, dt_error *err)
-{
-    const dt_published *family;
-    json_t *config = NULL;
-    dt_arena arena;
-    dt_status st = DT_OK;
-
-    *out = NULL;
-    dt_arena_init(&arena, 0);
-    DT_TRY(dt_huggingface_family(&family, recipe, err));
-    config = like != NULL ? json_deep_copy(like) : json_object();
-    json_object_set_new(config, "architectures", json_pack("[s]", family->architecture));
-    json_object_set_new(config, "model_type", json_string(family->model_type));
-    DT_TRY(put_fields(config, family, recipe, vocab, &arena, err));
-    put_tokens(config, vocab);
-    *out = json_incref(config);
-out:
-    json_decref(config);
-    dt_arena_release(&arena);
-    return st;
+    return dt_field_set_list(recipe, field, items, count, err);
 }

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "recipes/architecture/architecture.h"
 #include "recipes/architecture/published.h"
+#include "recipes/fields/fields.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -23,7 +24,7 @@ extern "C" {
 #define DT_TORCH_MODEL            "pytorch_model.bin"
 #define DT_TORCH_INDEX            "pytorch_model.bin.index.json"
 
-#define DT_HUGGINGFACE_VALUES 32
+#define DT_HUGGINGFACE_VALUES 64
 
 /* The value that config.json gives a field of the recipe. */
 typedef struct dt_huggingface_value {
@@ -43,7 +44,11 @@ typedef struct dt_huggingface_model {
 dt_status dt_huggingface_read(dt_huggingface_model *out, const json_t *config, const char *where,
                               dt_arena *arena, dt_error *err);
 
-/* Finds the family of the recipe's model. DT_ERR_RECIPE if there is none. */
+/* Sets a field to the text of a dt_huggingface_value; that of a list has its items, separated by blanks. */
+dt_status dt_huggingface_set(dt_recipe *recipe, const dt_field *field, const char *text,
+                             dt_arena *arena, dt_error *err);
+
+/* Finds the family of the recipe's model: model.family, or the first that computes it. DT_ERR_RECIPE if there is none. */
 dt_status dt_huggingface_family(const dt_published **out, const dt_recipe *recipe, dt_error *err);
 
 /* Writes config.json of the recipe's model. vocab: of the model. `like` (may be NULL): the config.json that

@@ -36,7 +36,7 @@ static bool agrees(const dt_reading *reading, const dt_field *field, const char 
     json_t *mine, *other;
     bool same;
 
-    DT_ASSERT(dt_field_set_text(&theirs, field, text, NULL) == DT_OK);
+    DT_ASSERT(dt_huggingface_set(&theirs, field, text, reading->arena, NULL) == DT_OK);
     mine = dt_field_to_json(reading->recipe, field);
     other = dt_field_to_json(&theirs, field);
     same =
@@ -52,7 +52,8 @@ static dt_status take_from(dt_reading *reading, const dt_huggingface_value *valu
     const dt_field *field = dt_field_find(value->path);
 
     if (!dt_reading_given(reading, value->path)) {
-        DT_ASSERT(dt_field_set_text(reading->recipe, field, value->text, NULL) == DT_OK);
+        DT_ASSERT(dt_huggingface_set(reading->recipe, field, value->text, reading->arena, NULL) ==
+                  DT_OK);
         dt_reading_derived(reading, value->path, value->text, from);
         return DT_OK;
     }

@@ -148,6 +148,36 @@ static bool stretches_long_waves(const dt_recipe *r)
     return r->model.rope_scaling == DT_ROPE_LLAMA3;
 }
 
+static bool has_original_tokens(const dt_recipe *r)
+{
+    return r->model.rope_scaling >= DT_ROPE_LLAMA3;
+}
+
+static bool is_yarn(const dt_recipe *r)
+{
+    return r->model.rope_scaling == DT_ROPE_YARN;
+}
+
+static bool is_longrope(const dt_recipe *r)
+{
+    return r->model.rope_scaling == DT_ROPE_LONGROPE;
+}
+
+static bool is_yarn_or_longrope(const dt_recipe *r)
+{
+    return is_yarn(r) || is_longrope(r);
+}
+
+static bool has_window(const dt_recipe *r)
+{
+    return r->model.window > 0;
+}
+
+static bool norms_heads(const dt_recipe *r)
+{
+    return r->model.qk_norm;
+}
+
 static bool tells_documents_apart(const dt_recipe *r)
 {
     return dt_recipe_separates(r);
@@ -208,7 +238,20 @@ static const struct {
     {"model.rope_factor", stretches, "without 'model.rope_scaling'"},
     {"model.rope_low_freq_factor", stretches_long_waves, "without 'rope_scaling: llama3'"},
     {"model.rope_high_freq_factor", stretches_long_waves, "without 'rope_scaling: llama3'"},
-    {"model.rope_original_tokens", stretches_long_waves, "without 'rope_scaling: llama3'"},
+    {"model.rope_original_tokens", has_original_tokens,
+     "without 'rope_scaling' by llama3, yarn, longrope or dynamic"},
+    {"model.rope_attention_factor", is_yarn_or_longrope,
+     "without 'rope_scaling: yarn' or 'longrope'"},
+    {"model.rope_beta_fast", is_yarn, "without 'rope_scaling: yarn'"},
+    {"model.rope_beta_slow", is_yarn, "without 'rope_scaling: yarn'"},
+    {"model.rope_mscale", is_yarn, "without 'rope_scaling: yarn'"},
+    {"model.rope_mscale_all", is_yarn, "without 'rope_scaling: yarn'"},
+    {"model.rope_truncate", is_yarn, "without 'rope_scaling: yarn'"},
+    {"model.rope_short_factors", is_longrope, "without 'rope_scaling: longrope'"},
+    {"model.rope_long_factors", is_longrope, "without 'rope_scaling: longrope'"},
+    {"model.rope_local_theta", has_window, "without 'model.window'"},
+    {"model.window_layers", has_window, "without 'model.window'"},
+    {"model.qk_norm_whole", norms_heads, "without 'model.qk_norm'"},
     {"data.cross_documents", is_no_chat, "with 'format: chat', which separates conversations"},
     {"data.field", is_no_chat, "with 'format: chat', whose text is in messages"},
     {"data.pack", tells_documents_apart, "without 'cross_documents: false' or 'format: chat'"},

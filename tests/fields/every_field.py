@@ -47,6 +47,9 @@ FSDP, FP16 = {'strategy.kind': 'fsdp'}, {'precision.kind': 'fp16'}
 MUON = {'optimizer.kind': 'muon'}
 LLAMA = {'model.kind': 'llama', 'model.ffn': 40, 'model.kv_heads': 1}
 LONG_WAVES = {**LLAMA, 'model.rope_scaling': 'llama3', 'model.rope_original_tokens': 16}
+YARN = {**LLAMA, 'model.rope_scaling': 'yarn', 'model.rope_factor': 2, 'model.rope_original_tokens': 8}
+LONGROPE = {**LLAMA, 'model.rope_scaling': 'longrope', 'model.rope_original_tokens': 8,
+            'model.rope_short_factors': '[1, 1, 2, 2]', 'model.rope_long_factors': '[2, 2, 4, 4]'}
 LORA = {'model.kind': 'llama', 'model.from': 'weights', 'model.layers': 2, 'model.heads': 4, 'model.embed': 12,
         'lora.rank': 2}
 APART = {'data.cross_documents': 'false', 'data.end_of_text': 1}
@@ -103,6 +106,31 @@ FIELDS = {
     'model.o_bias': [value('true', 'llama', {**LLAMA, 'model.qkv_bias': 'true'})],
     'model.mlp_bias': [value('true', 'llama', LLAMA)],
     'model.qk_norm': [value('true', 'llama', LLAMA)],
+    'model.qk_norm_whole': [value('true', 'olmo2', {**LLAMA, 'model.qk_norm': 'true'})],
+    'model.block_norms': [value('after', 'olmo2', LLAMA), value('both', 'gemma', LLAMA)],
+    'model.norm_plus_one': [value('true', 'gemma', LLAMA)],
+    'model.gate': [value('gelu_tanh', 'gemma', LLAMA), value('gelu', None, LLAMA)],
+    'model.residual_multiplier': [value(0.22, 'olmo2', LLAMA)],
+    'model.embedding_multiplier': [value(3, 'olmo2', LLAMA)],
+    'model.attention_multiplier': [value(0.1, 'olmo2', LLAMA)],
+    'model.query_scalar': [value(24, 'gemma', LLAMA)],
+    'model.attention_softcap': [value(5, 'gemma', LLAMA)],
+    'model.logits_softcap': [value(4, 'gemma', LLAMA)],
+    'model.logits_divisor': [value(2, 'olmo2', LLAMA)],
+    'model.window': [value(5, 'gemma', LLAMA)],
+    'model.window_layers': [value('wf', 'gemma', {**LLAMA, 'model.window': 5, 'model.layers': 2})],
+    'model.rope_local_theta': [value(500, 'gemma', {**LLAMA, 'model.window': 5})],
+    'model.rope_layers': [value('rn', 'gemma', {**LLAMA, 'model.layers': 2})],
+    'model.rotary_share': [value(0.5, 'gemma', LLAMA)],
+    'model.rope_attention_factor': [value(1.2, 'gemma', YARN)],
+    'model.rope_beta_fast': [value(16, 'gemma', YARN)],
+    'model.rope_beta_slow': [value(2, 'gemma', YARN)],
+    'model.rope_mscale': [value(0.7, 'olmo2', YARN)],
+    'model.rope_mscale_all': [value(1.1, 'olmo2', YARN)],
+    'model.rope_truncate': [value('false', 'gemma', YARN)],
+    'model.rope_short_factors': [value('[1, 1, 2, 2]', None, LONGROPE)],
+    'model.rope_long_factors': [value('[2, 2, 4, 4]', None, LONGROPE)],
+    'model.family': [value('llama', None, LLAMA)],
     'model.decoder_layers': [value(2, 'pairs', PAIRS)],
     'model.norm': [value('pre', 'pairs', PAIRS)],
     'model.source_vocab': [value(70, 'pairs', PAIRS)],

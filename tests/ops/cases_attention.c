@@ -263,7 +263,8 @@ static void views_of_lengths(bench *b, ref_attention shape)
 /* Q K groups D; two sequences, three heads for each group; every mask */
 void case_attention_views(bench *b, const int64_t *dim)
 {
-    ref_attention shape = {2, dim[0], dim[1], 3 * dim[2], dim[2], dim[3], false, NULL, NULL, NULL};
+    ref_attention shape = {2,    dim[0], dim[1], 3 * dim[2], dim[2], dim[3], false,
+                           NULL, NULL,   NULL,   0,          0,      0};
     dt_tensor starts = segments(b, shape.b, shape.keys);
     dt_philox_key key;
 
@@ -279,4 +280,53 @@ void case_attention_views(bench *b, const int64_t *dim)
     views(b, &shape,
           &(dt_attention_args){
               .mask = DT_MASK_SEGMENTS, .segment_starts = starts, .p = 0.3, .key = &key});
+}
+
+/* the same with a window, another scale, and a cap: one by one, then together */
+void case_attention_switches(bench *b, const int64_t *dim)
+{
+    ref_attention shape = {2,    dim[0], dim[1], 3 * dim[2], dim[2], dim[3], true,
+                           NULL, NULL,   NULL,   0,          0,      0};
+    dt_tensor starts = segments(b, shape.b, shape.keys);
+    int64_t window = (shape.keys + 2) / 3;
+    int32_t said[2] = {(int32_t)shape.keys, (int32_t)((shape.keys + 1) / 2)};
+    dt_tensor lengths = bench_tokens(b, 0, 1, shape.b, 1);
+    dt_philox_key key;
+
+    if (shape.queries > shape.keys)
+        return;
+    memcpy(lengths.data, said, sizeof said);
+    shape.softcap = 1.5;
+    views(b, &shape, &(dt_attention_args){.mask = DT_MASK_CAUSAL, .softcap = 1.5});
+    shape.softcap = 0;
+    shape.scale = 0.3;
+    views(b, &shape, &(dt_attention_args){.mask = DT_MASK_CAUSAL, .scale = 0.3});
+    shape.window = window;
+    views(b, &shape, &(dt_attention_args){.mask = DT_MASK_CAUSAL, .scale = 0.3, .window = window});
+    shape.softcap = 1.5;
+    shape.starts = starts.data;
+    views(b, &shape,
+          &(dt_attention_args){.mask = DT_MASK_SEGMENTS,
+                               .segment_starts = starts,
+                               .scale = 0.3,
+                               .window = window,
+                               .softcap = 1.5});
+    shape.starts = NULL;
+    shape.mask = dropped(b, &key, 0.3, shape.b * shape.heads * shape.queries * shape.keys);
+    views(b, &shape,
+          &(dt_attention_args){.mask = DT_MASK_CAUSAL,
+                               .scale = 0.3,
+                               .window = window,
+                               .softcap = 1.5,
+                               .p = 0.3,
+                               .key = &key});
+    shape.mask = NULL;
+    shape.causal = false;
+    shape.lengths = said;
+    views(b, &shape,
+          &(dt_attention_args){.mask = DT_MASK_LENGTHS,
+                               .key_lengths = lengths,
+                               .scale = 0.3,
+                               .window = window,
+                               .softcap = 1.5});
 }

@@ -112,7 +112,7 @@ ref_qkv ref_packed(double *qkv, const ref_attention *a)
 ref_attention ref_self_attention(int64_t b, int64_t t, int64_t heads, int64_t d, bool causal,
                                  const double *mask)
 {
-    return (ref_attention){b, t, t, heads, heads, d, causal, NULL, mask, NULL};
+    return (ref_attention){b, t, t, heads, heads, d, causal, NULL, mask, NULL, 0, 0, 0};
 }
 
 /* One query of one head: its position, and the keys that it sees. */
@@ -127,16 +127,39 @@ static query query_of(const ref_attention *a, const ref_qkv *x, int64_t task)
 {
     int64_t i = task % a->queries, head = task / a->queries % a->heads;
     int64_t seq = task / a->queries / a->heads, at = i + a->keys - a->queries;
+    query made = {.q = (seq * a->queries + i) * x->q_row + head * a->d,
+                  .out = ((seq * a->queries + i) * a->heads + head) * a->d,
+                  .key = seq * a->keys * x->kv_row + head / (a->heads / a->groups) * a->d,
+                  .stride = x->kv_row,
+                  .begin = a->starts != NULL ? a->starts[seq * a->keys + at] : 0,
+                  .end = a->causal            ? at + 1
+                         : a->lengths != NULL ? a->lengths[seq]
+                                              : a->keys,
+                  .task = task};
 
-    return (query){.q = (seq * a->queries + i) * x->q_row + head * a->d,
-                   .out = ((seq * a->queries + i) * a->heads + head) * a->d,
-                   .key = seq * a->keys * x->kv_row + head / (a->heads / a->groups) * a->d,
-                   .stride = x->kv_row,
-                   .begin = a->starts != NULL ? a->starts[seq * a->keys + at] : 0,
-                   .end = a->causal            ? at + 1
-                          : a->lengths != NULL ? a->lengths[seq]
-                                               : a->keys,
-                   .task = task};
+    if (a->window > 0 && made.end - made.begin > a->window)
+        made.begin = made.end - a->window;
+    return made;
+}
+
+static double scale_of(const ref_attention *a)
+{
+    return a->scale > 0 ? a->scale : 1 / sqrt((double)a->d);
+}
+
+static double score_of(const ref_attention *a, double product)
+{
+    double score = product * scale_of(a);
+
+    return a->softcap > 0 ? a->softcap * tanh(score / a->softcap) : score;
+}
+
+/* The slope of the score by the product. */
+static double score_slope(const ref_attention *a, double product)
+{
+    double t = a->softcap > 0 ? tanh(product * scale_of(a) / a->softcap) : 0;
+
+    return scale_of(a) * (1 - t * t);
 }
 
 static double dot(const double *a, const double *b, int64_t n)
@@ -160,7 +183,7 @@ static double probabilities(double *p, const ref_qkv *x, const ref_attention *a,
     double max = -INFINITY, sum = 0.0;
 
     for (int64_t j = i->begin; j < i->end; j++) {
-        p[j] = dot(x->q + i->q, x->k + i->key + j * i->stride, a->d) / sqrt((double)a->d);
+        p[j] = score_of(a, dot(x->q + i->q, x->k + i->key + j * i->stride, a->d));
         max = fmax(max, p[j]);
     }
     for (int64_t j = i->begin; j < i->end; j++)
@@ -216,7 +239,8 @@ void ref_attention_backward(const ref_qkv *dx, const double *dout, const ref_qkv
             mean += p[j] * dp[j];
         }
         for (int64_t j = i.begin; j < i.end; j++) {
-            double ds = p[j] * (dp[j] - mean) / sqrt((double)a->d);
+            double product = dot(x->q + i.q, x->k + i.key + j * i.stride, a->d);
+            double ds = p[j] * (dp[j] - mean) * score_slope(a, product);
 
             add(dx->q + i.q, ds, x->k + i.key + j * i.stride, a->d);
             add(dx->k + i.key + j * i.stride, ds, x->q + i.q, a->d);

@@ -32,6 +32,8 @@ typedef struct ref_attention {
     const int32_t *starts;  /* (B,K): the first key that each position sees, if causal; or NULL */
     const double *mask;     /* (B,H,Q,K): factors of the probabilities; or NULL for no dropout */
     const int32_t *lengths; /* (B): keys that a sequence's queries see, if not causal; or NULL */
+    int64_t window;         /* of these keys only the last; 0: all */
+    double scale, softcap;  /* of scores; 0: 1/sqrt(D), and none */
 } ref_attention;
 
 /* q (B,Q,H,D), k and v (B,K,G,D): rows of heads that are this many numbers apart. */

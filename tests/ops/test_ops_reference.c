@@ -140,7 +140,7 @@ static void assert_attention_gradient(void)
 /* Two queries of four heads with five keys of two heads: all in one array. */
 enum { GR_Q = 2 * 2 * 12, GR_K = 2 * 5 * 6, GR_ALL = GR_Q + 2 * GR_K };
 
-static const ref_attention gr_shape = {2, 2, 5, 4, 2, 3, true, NULL, NULL, NULL};
+static const ref_attention gr_shape = {2, 2, 5, 4, 2, 3, true, NULL, NULL, NULL, 0, 0, 0};
 
 static ref_qkv grouped(double *all)
 {

@@ -34,8 +34,8 @@ dt_recipe weights_recipe(const char *from, dt_arena *arena)
     assert_int_equal(dt_field_set_text(&recipe, dt_field_find("model.kind"), model.kind, &err),
                      DT_OK);
     for (size_t i = 0; i < model.count; i++)
-        assert_int_equal(dt_field_set_text(&recipe, dt_field_find(model.values[i].path),
-                                           model.values[i].text, &err),
+        assert_int_equal(dt_huggingface_set(&recipe, dt_field_find(model.values[i].path),
+                                            model.values[i].text, arena, &err),
                          DT_OK);
     json_decref(config);
     return recipe;

@@ -39,7 +39,7 @@
 extern "C" {
 #endif
 
-#define DT_DECODER_LASTING      4 /* tensors of a kind that outlive a pass */
+#define DT_DECODER_LASTING      5 /* tensors of a kind that outlive a pass */
 #define DT_DECODER_BLOCK_BYTES  4096
 #define DT_DECODER_BLOCK_PARAMS 32
 
@@ -78,6 +78,7 @@ typedef struct dt_decoder {
     dt_tensor starts, positions, weights;
     /* position of the pass's first token: 0, or the number of cached tokens */
     int64_t first_position;
+    int64_t tables_of; /* of the kind: what its tables in `lasting` were computed for */
     /* [layers + 1] act (B,T,C), the residual stream: the input of each block, then that of the
      * final norm; without backward all are the same memory */
     dt_tensor *stream;
@@ -91,6 +92,7 @@ typedef struct dt_decoder {
     dt_tensor terms;
     dt_tensor part_own, part_all; /* F32: own and all of dt_token_head, N = B T */
     void *logits;                 /* (logits_rows,Vp): logits of one chunk */
+    void *capped; /* a second one with backward, if the kind caps logits; else NULL */
     int64_t logits_rows;
     dt_tensor
         narrow;     /* scratch of the blocks, act (B,T,C): a projection's output, or its gradient */
@@ -142,6 +144,9 @@ typedef struct dt_decoder_parts {
     void (*lay_out_behind)(dt_model *model);
     /* MAY: fills the tables in `lasting`, after the layout has placed them */
     dt_status (*fill_tables)(dt_model *model, dt_error *err);
+    /* MAY: the factor of logits, and the cap that follows it (0: none); left out: 1 and 0 */
+    double (*logits_factor)(const dt_model_config *config);
+    double (*logits_cap)(const dt_model_config *config);
 
     /* --- arithmetic; all MUST, x and y act (B,T,C) */
 

@@ -209,8 +209,8 @@ static void lay_out_one_block(dt_decoder_layout *plan, const dt_decoder_parts *p
         put_block(parts, state, l, block, stream);
 }
 
-static void lay_out_logits(dt_decoder_layout *plan, dt_decoder *state, size_t scratch_bytes,
-                           bool backward)
+static void lay_out_logits(dt_decoder_layout *plan, const dt_decoder_parts *parts,
+                           dt_decoder *state, size_t scratch_bytes, bool backward)
 {
     /* without backward, logits are fp32 whatever the model's type */
     size_t elem_bytes = backward ? dt_dtype_bytes(plan->config->dtype) : 4;
@@ -224,6 +224,9 @@ static void lay_out_logits(dt_decoder_layout *plan, dt_decoder *state, size_t sc
     if (state->wide_chunks && state->logits_rows < rows && round <= room)
         state->logits_rows = round;
     state->logits = dt_layout_take(&plan->memory, (size_t)room * row_bytes);
+    state->capped = NULL;
+    if (backward && parts->logits_cap != NULL && parts->logits_cap(plan->config) > 0)
+        state->capped = dt_layout_take(&plan->memory, (size_t)room * row_bytes);
 }
 
 /* Lay out the blocks' scratch, and the logits over the same memory. */
@@ -236,7 +239,7 @@ static void lay_out_scratch(dt_decoder_layout *plan, const dt_decoder_parts *par
     parts->take_scratch(plan, state, block, backward);
     end = plan->memory.bytes;
     dt_layout_go_back(&plan->memory, start);
-    lay_out_logits(plan, state, end - start, backward);
+    lay_out_logits(plan, parts, state, end - start, backward);
     if (plan->memory.bytes < end)
         dt_layout_take(&plan->memory, end - plan->memory.bytes);
 }

@@ -5,6 +5,7 @@
 
 static dt_token_head head_of(dt_model *model)
 {
+    const dt_decoder_parts *parts = model->kind->decoder;
     const dt_decoder *state = model->state;
 
     return (dt_token_head){
@@ -12,6 +13,9 @@ static dt_token_head head_of(dt_model *model)
         .vocab = model->config.decoder.vocab,
         .vocab_padded = dt_decoder_vocab_rows(&model->config),
         .logits = state->logits,
+        .factor = parts->logits_factor != NULL ? parts->logits_factor(&model->config) : 1,
+        .cap = parts->logits_cap != NULL ? parts->logits_cap(&model->config) : 0,
+        .capped = state->capped,
         .chunk_rows = state->logits_rows,
         .x = state->norm,
         .linear = {.w = dt_decoder_weight(model, 0, dt_decoder_head_param(model))},

@@ -1,101 +1,117 @@
-/* block: a block of Llama, forward and backward: the table of rotary angles, attention, then the
- * perceptron. */
-#include <math.h>
-#include <stdlib.h>
-
+/* block: a block of Llama, forward and backward: attention, then the perceptron. */
 #include "engine/model/llama/model_int.h"
 #include "recipes/architecture/decoder.h"
 
-#define TWO_PI 6.283185307179586
+/* --- what a sublayer adds to the residual stream: its projection, normed after it, dropped out, times a factor */
 
-/* Frequency scaling of Llama 3.1, by how many wavelengths fit into the original context: many:
- * unchanged; few: divided by rope_factor; in between: linear interpolation. */
-static double stretch_long_waves(double frequency, const dt_llama_config *config)
+typedef struct sublayer {
+    dt_linear linear;    /* the projection */
+    int after;           /* parameter of the norm after it */
+    dt_tensor out, rstd; /* what this norm reads, and its statistics; no data: in narrow */
+    dt_philox_op op;
+} sublayer;
+
+static double shift_of(const dt_model *model)
 {
-    double fits = (double)config->rope_original_tokens * frequency / TWO_PI;
-    double low = config->rope_low_freq_factor, high = config->rope_high_freq_factor;
-    double share = (fits - low) / (high - low); /* share of the frequency that stays unchanged */
-
-    if (share <= 0)
-        return frequency / config->rope_factor;
-    if (share >= 1)
-        return frequency;
-    return (1 - share) * frequency / config->rope_factor + share * frequency;
+    return model->config.llama.norm_plus_one ? 1 : 0;
 }
 
-static float frequency_of(int64_t pair, const dt_llama_config *config)
+static dt_status norm_forward(const dt_block_call *c, dt_tensor *y, dt_tensor *rstd,
+                              const dt_tensor *x, int which, dt_error *err)
 {
-    double frequency = pow(config->rope_theta, -2.0 * (double)pair / (double)config->head_width);
-
-    switch (config->rope_scaling) {
-    case DT_ROPE_LINEAR:
-        frequency /= config->rope_factor;
-        break;
-    case DT_ROPE_LLAMA3:
-        frequency = stretch_long_waves(frequency, config);
-        break;
-    case DT_ROPE_NONE:
-        break;
-    }
-    return (float)frequency;
+    return c->model->device->ops->rmsnorm_forward(c->model->device, y, rstd, x, &c->w[which],
+                                                  shift_of(c->model),
+                                                  c->model->config.llama.norm_eps, err);
 }
 
-/* Compute one row of the table: D/2 cosines, then D/2 sines. Frequency and angle are rounded to fp32
- * exactly where Hugging Face transformers does: at position 1000 the rounding changes the angle, so it is
- * part of the definition. */
-static void llama_angles_row(float *out, int64_t position, const dt_llama_config *config)
+static dt_status norm_backward(const dt_block_call *c, dt_tensor *dx, const dt_tensor *dy,
+                               const dt_tensor *x, const dt_tensor *rstd, int which, dt_error *err)
 {
-    int64_t half = config->head_width / 2;
-
-    for (int64_t i = 0; i < half; i++) {
-        float angle = (float)position * frequency_of(i, config);
-
-        out[i] = (float)cos((double)angle);
-        out[half + i] = (float)sin((double)angle);
-    }
+    return c->model->device->ops->rmsnorm_backward(c->model->device, dx, &c->dw[which], dy, x, rstd,
+                                                   &c->w[which], shift_of(c->model), err);
 }
 
-dt_status dt_llama_angles_fill(dt_model *model, dt_error *err)
+/* y = onto + the sublayer's output. y may be onto. */
+static dt_status add_output(const dt_block_call *c, sublayer *sub, dt_tensor *y,
+                            const dt_tensor *onto, const dt_tensor *x, dt_error *err)
 {
-    const dt_llama_config *config = &model->config.llama;
-    const dt_decoder *state = model->state;
-    int64_t context = model->config.decoder.context;
-    size_t bytes = (size_t)(context * config->head_width) * sizeof(float);
-    float *host = malloc(bytes);
+    dt_model *model = c->model;
+    dt_decoder *state = model->state;
+    dt_device *device = model->device;
+    double factor = dt_llama_residual_factor(&model->config);
+    bool after = dt_llama_norms_after(&model->config);
+    dt_tensor *added = &state->narrow, *out = sub->out.data != NULL ? &sub->out : added;
     dt_status st = DT_OK;
 
-    if (!host)
-        DT_THROW(err, DT_ERR_NOMEM, "no memory for the angles of %lld positions",
-                 (long long)context);
-    for (int64_t t = 0; t < context; t++)
-        llama_angles_row(host + t * config->head_width, t, config);
-    DT_TRY(model->device->copy_in(model->device, state->lasting[DT_LLAMA_ANGLES].data, host, bytes,
-                                  err));
-    DT_TRY(model->device->synchronize(model->device, err));
+    if (!after && factor == 1)
+        return dt_decoder_project(c, &sub->linear, y, onto, x, sub->op, err);
+    DT_TRY(dt_linear_forward(model, &sub->linear, out, x, err));
+    if (after)
+        DT_TRY(norm_forward(c, added, &sub->rstd, out, sub->after, err));
+    if (dt_decoder_drops(model, c->dropout)) {
+        dt_philox_key key = dt_model_dropout_key(c->dropout, c->layer, sub->op);
+
+        DT_TRY(device->ops->dropout_forward(device, added, added, model->config.decoder.dropout,
+                                            &key, err));
+    }
+    if (factor != 1)
+        DT_TRY(device->ops->softcap_forward(device, added, added, factor, 0, err));
+    DT_TRY(device->ops->residual_forward(device, y, onto, added, err));
 out:
-    free(host);
     return st;
 }
 
-dt_tensor dt_llama_angles(const dt_decoder *state)
+/* *dy: the gradient of the projection's output, from that of the residual stream: in dstream or narrow. Overwrites
+ * dnarrow. */
+static dt_status output_grad(const dt_block_call *c, const sublayer *sub, dt_tensor *dy,
+                             dt_error *err)
 {
-    const dt_tensor *angles = &state->lasting[DT_LLAMA_ANGLES];
-    int64_t first = state->first_position, width = angles->dim[1];
-    float *rows = angles->data;
+    dt_model *model = c->model;
+    dt_decoder *state = model->state;
+    dt_device *device = model->device;
+    double factor = dt_llama_residual_factor(&model->config);
+    bool after = dt_llama_norms_after(&model->config);
+    dt_tensor *room = after ? &state->dnarrow : &state->narrow;
+    dt_status st = DT_OK;
 
-    if (state->growth.each)
-        return dt_tensor_2d(state->lasting[DT_LLAMA_ROW_ANGLES].data, DT_F32, state->B, width);
-    return dt_tensor_2d(rows + first * width, DT_F32, angles->dim[0] - first, width);
+    *dy = state->dstream;
+    if (dt_decoder_drops(model, c->dropout)) {
+        dt_philox_key key = dt_model_dropout_key(c->dropout, c->layer, sub->op);
+
+        DT_TRY(device->ops->dropout_backward(device, room, dy, model->config.decoder.dropout, &key,
+                                             err));
+        *dy = *room;
+    }
+    if (factor != 1) {
+        DT_TRY(device->ops->softcap_backward(device, room, dy, dy, factor, 0, err));
+        *dy = *room;
+    }
+    if (!after)
+        return DT_OK;
+    DT_TRY(device->ops->zero(device, &state->narrow, err)); /* the norm's backward adds to it */
+    DT_TRY(norm_backward(c, &state->narrow, dy, &sub->out, &sub->rstd, sub->after, err));
+    *dy = state->narrow;
+out:
+    return st;
 }
 
-dt_status dt_llama_angles_gather(dt_model *model, dt_error *err)
+/* What a sublayer reads: the norm of x in `normed`, or x itself. */
+static const dt_tensor *input_of(const dt_block_call *c, const dt_tensor *normed,
+                                 const dt_tensor *x)
 {
-    const dt_decoder *state = model->state;
-    dt_tensor rows = dt_llama_angles(state), none = {0};
+    return dt_llama_norms_before(&c->model->config) ? normed : x;
+}
 
-    return model->device->ops->embedding_forward(model->device, &rows, &state->growth.places,
-                                                 &state->lasting[DT_LLAMA_ANGLES], &none, 1, NULL,
-                                                 err);
+/* dstream += the gradient of x, from that of what the sublayer reads in dnarrow. */
+static dt_status input_grad(const dt_block_call *c, const dt_tensor *x, const dt_tensor *rstd,
+                            int which, dt_error *err)
+{
+    dt_decoder *state = c->model->state;
+
+    if (!dt_llama_norms_before(&c->model->config))
+        return c->model->device->ops->residual_forward(c->model->device, &state->dstream,
+                                                       &state->dstream, &state->dnarrow, err);
+    return norm_backward(c, &state->dstream, &state->dnarrow, x, rstd, which, err);
 }
 
 /* attention: computes mid = x + dropout(o_proj(attention(q, k, v))), with q k v from norm_1(x), q
@@ -150,14 +166,16 @@ static dt_linear qkv(const dt_block_call *c)
     return dt_linear_of(c, DT_LLAMA_Q_W, DT_LLAMA_V_W, DT_LLAMA_Q_B, DT_LLAMA_V_B, DT_LINEAR_ROWS);
 }
 
-static dt_linear out_proj(const dt_block_call *c)
+static sublayer attention_of(const dt_block_call *c, const dt_llama_block *a)
 {
-    return dt_linear_of(c, DT_LLAMA_O_W, DT_LLAMA_O_W, DT_LLAMA_O_B, DT_LLAMA_O_B,
-                        DT_LINEAR_COLUMNS);
+    return (sublayer){
+        dt_linear_of(c, DT_LLAMA_O_W, DT_LLAMA_O_W, DT_LLAMA_O_B, DT_LLAMA_O_B, DT_LINEAR_COLUMNS),
+        DT_LLAMA_AFTER_1, a->out_1, a->after_1_rstd, DT_PHILOX_DROPOUT_RESIDUAL};
 }
 
-/* norm_1 (B,T,C) -> q k v: one product, or three if keys and values go directly into the cache. */
-static dt_status make_qkv(const dt_block_call *c, dt_llama_block *a, dt_error *err)
+/* x (B,T,C), normed -> q k v: one product, or three if keys and values go directly into the cache. */
+static dt_status make_qkv(const dt_block_call *c, dt_llama_block *a, const dt_tensor *x,
+                          dt_error *err)
 {
     dt_linear all = qkv(c);
     dt_linear q = dt_linear_of(c, DT_LLAMA_Q_W, DT_LLAMA_Q_W, DT_LLAMA_Q_B, DT_LLAMA_Q_B, all.cut);
@@ -167,12 +185,12 @@ static dt_status make_qkv(const dt_block_call *c, dt_llama_block *a, dt_error *e
     dt_status st = DT_OK;
 
     if (a->keys.data == NULL)
-        return dt_linear_forward(c->model, &all, &a->qkv, &a->norm_1, err);
+        return dt_linear_forward(c->model, &all, &a->qkv, x, err);
     keys = newest(&a->keys, a->qkv.dim[1]);
     values = newest(&a->values, a->qkv.dim[1]);
-    DT_TRY(dt_linear_forward(c->model, &q, &a->qkv, &a->norm_1, err));
-    DT_TRY(dt_linear_forward(c->model, &k, &keys, &a->norm_1, err));
-    DT_TRY(dt_linear_forward(c->model, &v, &values, &a->norm_1, err));
+    DT_TRY(dt_linear_forward(c->model, &q, &a->qkv, x, err));
+    DT_TRY(dt_linear_forward(c->model, &k, &keys, x, err));
+    DT_TRY(dt_linear_forward(c->model, &v, &values, x, err));
 out:
     return st;
 }
@@ -186,25 +204,64 @@ static dt_heads rows_of_one(dt_heads h)
     return h;
 }
 
-/* Norm queries and keys, if the model does that, and rotate them. */
-static dt_status turn(const dt_block_call *c, dt_llama_block *a, dt_error *err)
+/* Queries or keys: their norms' parameters and statistics. */
+typedef struct heads_norm {
+    int each, whole; /* parameters of the norm of each head, or of all together */
+    dt_tensor stats;
+} heads_norm;
+
+static heads_norm query_norm(const dt_llama_block *a)
+{
+    return (heads_norm){DT_LLAMA_Q_NORM, DT_LLAMA_Q_NORM_WHOLE, a->q_rstd};
+}
+
+static heads_norm key_norm(const dt_llama_block *a)
+{
+    return (heads_norm){DT_LLAMA_K_NORM, DT_LLAMA_K_NORM_WHOLE, a->k_rstd};
+}
+
+/* Elements of a row of heads on all ranks; ranks that share a head count it each, as their sums do. */
+static int64_t whole_width(const dt_model *model, const dt_heads *x)
+{
+    return x->heads * x->width * dt_tensor_ranks(&model->config.tensor);
+}
+
+/* Norm heads, if the model does that, and rotate them. */
+static dt_status turn_heads(const dt_block_call *c, const dt_heads *to, const dt_heads *from,
+                            heads_norm norm, dt_error *err)
 {
     dt_model *model = c->model;
     dt_device *device = model->device;
-    const dt_model_config *config = &model->config;
-    dt_tensor angles = dt_llama_angles(model->state);
+    const dt_llama_config *own = &model->config.llama;
+    dt_tensor angles = dt_llama_angles_rows(model, c->layer), none = {0};
+    dt_status st = DT_OK;
+
+    if (!own->qk_norm_whole)
+        return device->ops->rotary_forward(device, to, &norm.stats, from, &c->w[norm.each],
+                                           shift_of(model), &angles, own->norm_eps, err);
+    DT_TRY(device->ops->heads_sum(device, &norm.stats, from, from, &none, 0, err));
+    DT_TRY(dt_layer_sum(model, &norm.stats, &norm.stats, err));
+    DT_TRY(device->ops->heads_norm_forward(device, to, from, &norm.stats, &c->w[norm.whole],
+                                           shift_of(model), whole_width(model, from), own->norm_eps,
+                                           err));
+    DT_TRY(device->ops->rotary_forward(device, to, &none, to, &none, 0, &angles, 0, err));
+out:
+    return st;
+}
+
+static dt_status turn(const dt_block_call *c, dt_llama_block *a, dt_error *err)
+{
+    const dt_model_config *config = &c->model->config;
     dt_qkv from = made(config, a), to = seen(config, a);
     dt_status st = DT_OK;
 
-    if (((const dt_decoder *)model->state)->growth.each) {
+    if (((const dt_decoder *)c->model->state)->growth.each) {
         from.q = to.q = rows_of_one(from.q);
         from.k = to.k = rows_of_one(from.k);
     }
     to.k = dt_heads_last(to.k, from.k.rows);
-    DT_TRY(device->ops->rotary_forward(device, &to.q, &a->q_rstd, &from.q, &c->w[DT_LLAMA_Q_NORM],
-                                       &angles, config->llama.norm_eps, err));
-    DT_TRY(device->ops->rotary_forward(device, &to.k, &a->k_rstd, &from.k, &c->w[DT_LLAMA_K_NORM],
-                                       &angles, config->llama.norm_eps, err));
+    DT_TRY(turn_heads(c, &to.q, &from.q, query_norm(a), err));
+    DT_TRY(turn_heads(c, &to.k, &from.k, key_norm(a), err));
 out:
     return st;
 }
@@ -233,9 +290,20 @@ out:
 static dt_status norm_1(const dt_block_call *c, dt_llama_block *a, const dt_tensor *x,
                         dt_error *err)
 {
-    return c->model->device->ops->rmsnorm_forward(c->model->device, &a->norm_1, &a->norm_1_rstd, x,
-                                                  &c->w[DT_LLAMA_NORM_1],
-                                                  c->model->config.llama.norm_eps, err);
+    if (!dt_llama_norms_before(&c->model->config))
+        return DT_OK;
+    return norm_forward(c, &a->norm_1, &a->norm_1_rstd, x, DT_LLAMA_NORM_1, err);
+}
+
+static dt_attention_args args_of(const dt_block_call *c, dt_philox_key *key)
+{
+    const dt_model_config *config = &c->model->config;
+    dt_attention_args args = dt_decoder_attention_args(c, key);
+
+    args.window = dt_llama_window(config, c->layer);
+    args.scale = dt_llama_score_factor(config);
+    args.softcap = config->llama.attention_softcap;
+    return args;
 }
 
 /* Computes the block's mid. */
@@ -244,40 +312,58 @@ static dt_status llama_attention_forward(const dt_block_call *c, const dt_tensor
     dt_model *model = c->model;
     dt_device *device = model->device;
     dt_llama_block *a = dt_llama_block_of(model, c->layer);
-    dt_linear proj = out_proj(c);
+    sublayer sub = attention_of(c, a);
     dt_philox_key key = {0};
-    dt_attention_args args = dt_decoder_attention_args(c, &key);
+    dt_attention_args args = args_of(c, &key);
     dt_status st = DT_OK;
     dt_qkv views;
 
     /* x (B,T,C) -> norm_1 (B,T,C) -> qkv (B,T,Q) -> att (B,T,A) -> mid (B,T,C) */
     DT_TRY(norm_1(c, a, x, err));
-    DT_TRY(make_qkv(c, a, err));
+    DT_TRY(make_qkv(c, a, input_of(c, &a->norm_1, x), err));
     DT_TRY(turn(c, a, err));
     views = seen(&model->config, a);
     if (((const dt_decoder *)model->state)->growth.each)
         DT_TRY(keep_each(&views, c, a, err));
     DT_TRY(device->ops->attention_forward(device, &a->att, &a->lse, &views, &args, err));
-    DT_TRY(dt_decoder_project(c, &proj, &a->mid, x, &a->att, DT_PHILOX_DROPOUT_RESIDUAL, err));
+    DT_TRY(add_output(c, &sub, &a->mid, x, &a->att, err));
 out:
     return st;
 }
 
-/* Convert the gradients of queries and keys, as attention reads them, to those of the product's
- * output. */
-static dt_status turn_back(const dt_block_call *c, const dt_llama_block *a, const dt_qkv *dqkv,
-                           dt_error *err)
+/* Convert the gradients of heads, as attention reads them, to those of the product's output. */
+static dt_status turn_heads_back(const dt_block_call *c, const dt_heads *d, const dt_heads *from,
+                                 heads_norm norm, dt_error *err)
 {
     dt_model *model = c->model;
     dt_device *device = model->device;
-    dt_tensor angles = dt_llama_angles(model->state);
-    dt_qkv from = made(&model->config, a);
+    const dt_llama_config *own = &model->config.llama;
+    dt_tensor angles = dt_llama_angles_rows(model, c->layer), none = {0};
+    dt_tensor *products = &((dt_decoder *)model->state)->lasting[DT_LLAMA_PRODUCTS];
     dt_status st = DT_OK;
 
-    DT_TRY(device->ops->rotary_backward(device, &dqkv->q, &c->dw[DT_LLAMA_Q_NORM], &dqkv->q,
-                                        &from.q, &a->q_rstd, &c->w[DT_LLAMA_Q_NORM], &angles, err));
-    DT_TRY(device->ops->rotary_backward(device, &dqkv->k, &c->dw[DT_LLAMA_K_NORM], &dqkv->k,
-                                        &from.k, &a->k_rstd, &c->w[DT_LLAMA_K_NORM], &angles, err));
+    if (!own->qk_norm_whole)
+        return device->ops->rotary_backward(device, d, &c->dw[norm.each], d, from, &norm.stats,
+                                            &c->w[norm.each], shift_of(model), &angles, err);
+    DT_TRY(device->ops->rotary_backward(device, d, &none, d, from, &none, &none, 0, &angles, err));
+    DT_TRY(
+        device->ops->heads_sum(device, products, d, from, &c->w[norm.whole], shift_of(model), err));
+    DT_TRY(dt_layer_sum(model, products, products, err));
+    DT_TRY(device->ops->heads_norm_backward(device, d, &c->dw[norm.whole], d, from, &norm.stats,
+                                            products, &c->w[norm.whole], shift_of(model),
+                                            whole_width(model, from), own->norm_eps, err));
+out:
+    return st;
+}
+
+static dt_status turn_back(const dt_block_call *c, const dt_llama_block *a, const dt_qkv *dqkv,
+                           dt_error *err)
+{
+    dt_qkv from = made(&c->model->config, a);
+    dt_status st = DT_OK;
+
+    DT_TRY(turn_heads_back(c, &dqkv->q, &from.q, query_norm(a), err));
+    DT_TRY(turn_heads_back(c, &dqkv->k, &from.k, key_norm(a), err));
 out:
     return st;
 }
@@ -292,18 +378,19 @@ static dt_status llama_attention_backward(const dt_block_call *c, const dt_tenso
     const dt_model_config *config = &model->config;
     dt_decoder *state = model->state;
     dt_llama_block *a = dt_llama_block_of(model, c->layer);
-    dt_linear all = qkv(c), proj = out_proj(c);
+    sublayer sub = attention_of(c, a);
+    dt_linear all = qkv(c);
     dt_tensor datt = state->dnarrow, dqkv = state->wide, dproj;
     dt_philox_key key = {0};
-    dt_attention_args args = dt_decoder_attention_args(c, &key);
+    dt_attention_args args = args_of(c, &key);
     dt_qkv views = seen(config, a), dviews;
     dt_status st = DT_OK;
 
     datt.dim[2] = dt_llama_q_width(config);
     dqkv.dim[2] = dt_llama_qkv_width(config);
     dviews = views_of(config, &dqkv, &dqkv);
-    DT_TRY(dt_decoder_project_grad(c, &dproj, DT_PHILOX_DROPOUT_RESIDUAL, err));
-    DT_TRY(dt_linear_backward(model, &proj, &datt, &dproj, &a->att, err));
+    DT_TRY(output_grad(c, &sub, &dproj, err));
+    DT_TRY(dt_linear_backward(model, &sub.linear, &datt, &dproj, &a->att, err));
     if (config->recompute == DT_RECOMPUTE_SELECTIVE && config->llama.qk_norm)
         /* a later block has overwritten the rotated queries and keys */
         DT_TRY(turn(c, a, err));
@@ -311,9 +398,9 @@ static dt_status llama_attention_backward(const dt_block_call *c, const dt_tenso
     DT_TRY(turn_back(c, a, &dviews, err));
     if (config->recompute != DT_RECOMPUTE_NONE) /* into dnarrow */
         DT_TRY(norm_1(c, a, x, err));
-    DT_TRY(dt_linear_backward(model, &all, &state->dnarrow, &dqkv, &a->norm_1, err));
-    DT_TRY(ops->rmsnorm_backward(device, &state->dstream, &c->dw[DT_LLAMA_NORM_1], &state->dnarrow,
-                                 x, &a->norm_1_rstd, &c->w[DT_LLAMA_NORM_1], err));
+    DT_TRY(
+        dt_linear_backward(model, &all, &state->dnarrow, &dqkv, input_of(c, &a->norm_1, x), err));
+    DT_TRY(input_grad(c, x, &a->norm_1_rstd, DT_LLAMA_NORM_1, err));
 out:
     return st;
 }
@@ -324,21 +411,37 @@ static dt_linear gate_up(const dt_block_call *c)
                         DT_LINEAR_ROWS);
 }
 
-static dt_linear down(const dt_block_call *c)
+static sublayer perceptron_of(const dt_block_call *c, const dt_llama_block *a)
 {
-    return dt_linear_of(c, DT_LLAMA_DOWN_W, DT_LLAMA_DOWN_W, DT_LLAMA_DOWN_B, DT_LLAMA_DOWN_B,
-                        DT_LINEAR_COLUMNS);
+    return (sublayer){dt_linear_of(c, DT_LLAMA_DOWN_W, DT_LLAMA_DOWN_W, DT_LLAMA_DOWN_B,
+                                   DT_LLAMA_DOWN_B, DT_LINEAR_COLUMNS),
+                      DT_LLAMA_AFTER_2, a->out_2, a->after_2_rstd, DT_PHILOX_DROPOUT_MLP};
 }
 
 static dt_status norm_2(const dt_block_call *c, dt_llama_block *a, dt_error *err)
 {
-    return c->model->device->ops->rmsnorm_forward(c->model->device, &a->norm_2, &a->norm_2_rstd,
-                                                  &a->mid, &c->w[DT_LLAMA_NORM_2],
-                                                  c->model->config.llama.norm_eps, err);
+    if (!dt_llama_norms_before(&c->model->config))
+        return DT_OK;
+    return norm_forward(c, &a->norm_2, &a->norm_2_rstd, &a->mid, DT_LLAMA_NORM_2, err);
 }
 
-/* Computes every product that backward reads. */
-dt_status dt_llama_block_products(const dt_block_call *c, const dt_tensor *x, dt_error *err)
+/* y = mid + the perceptron's output: gate_up (B,T,2F) -> act (B,T,F) -> y (B,T,C) */
+static dt_status finish(const dt_block_call *c, dt_tensor *y, dt_error *err)
+{
+    dt_device *device = c->model->device;
+    dt_llama_block *a = dt_llama_block_of(c->model, c->layer);
+    sublayer sub = perceptron_of(c, a);
+    dt_status st = DT_OK;
+
+    DT_TRY(
+        device->ops->gate_forward(device, &a->act, &a->gate_up, c->model->config.llama.gate, err));
+    DT_TRY(add_output(c, &sub, y, &a->mid, &a->act, err));
+out:
+    return st;
+}
+
+/* Up to gate_up. */
+static dt_status start(const dt_block_call *c, const dt_tensor *x, dt_error *err)
 {
     dt_llama_block *a = dt_llama_block_of(c->model, c->layer);
     dt_linear layer = gate_up(c);
@@ -347,7 +450,20 @@ dt_status dt_llama_block_products(const dt_block_call *c, const dt_tensor *x, dt
     DT_TRY(llama_attention_forward(c, x, err));
     /* mid (B,T,C) -> norm_2 (B,T,C) -> gate_up (B,T,2F) */
     DT_TRY(norm_2(c, a, err));
-    DT_TRY(dt_linear_forward(c->model, &layer, &a->gate_up, &a->norm_2, err));
+    DT_TRY(dt_linear_forward(c->model, &layer, &a->gate_up, input_of(c, &a->norm_2, &a->mid), err));
+out:
+    return st;
+}
+
+/* Computes every product that backward reads: the last one too if a norm reads it. */
+dt_status dt_llama_block_products(const dt_block_call *c, const dt_tensor *x, dt_error *err)
+{
+    dt_decoder *state = c->model->state;
+    dt_status st = DT_OK;
+
+    DT_TRY(start(c, x, err));
+    if (dt_llama_norms_after(&c->model->config))
+        DT_TRY(finish(c, &state->narrow, err));
 out:
     return st;
 }
@@ -355,20 +471,15 @@ out:
 dt_status dt_llama_block_forward(const dt_block_call *c, dt_tensor *y, const dt_tensor *x,
                                  dt_error *err)
 {
-    dt_device *device = c->model->device;
-    dt_llama_block *a = dt_llama_block_of(c->model, c->layer);
-    dt_linear layer = down(c);
     dt_status st = DT_OK;
 
-    DT_TRY(dt_llama_block_products(c, x, err));
-    /* gate_up (B,T,2F) -> act (B,T,F) -> out (B,T,C) */
-    DT_TRY(device->ops->swiglu_forward(device, &a->act, &a->gate_up, err));
-    DT_TRY(dt_decoder_project(c, &layer, y, &a->mid, &a->act, DT_PHILOX_DROPOUT_MLP, err));
+    DT_TRY(start(c, x, err));
+    DT_TRY(finish(c, y, err));
 out:
     return st;
 }
 
-/* out = mid + dropout(down(silu(gate) up)), gate and up of norm_2(mid):
+/* out = mid + dropout(down(f(gate) up)), gate and up of norm_2(mid):
  * dstream (B,T,C) -> dproj (B,T,C) -> dact (B,T,F), overwrites act -> dgate_up (B,T,2F), overwrites
  * gate_up -> dnorm_2 (B,T,C), added to dstream */
 static dt_status mlp_backward(const dt_block_call *c, dt_error *err)
@@ -378,19 +489,21 @@ static dt_status mlp_backward(const dt_block_call *c, dt_error *err)
     const dt_ops *ops = device->ops;
     dt_decoder *state = model->state;
     dt_llama_block *a = dt_llama_block_of(model, c->layer);
-    dt_linear up = gate_up(c), layer = down(c);
+    dt_gate_kind gate = model->config.llama.gate;
+    sublayer sub = perceptron_of(c, a);
+    dt_linear up = gate_up(c);
     dt_tensor dproj;
     dt_status st = DT_OK;
 
-    DT_TRY(dt_decoder_project_grad(c, &dproj, DT_PHILOX_DROPOUT_MLP, err));
-    DT_TRY(ops->swiglu_forward(device, &a->act, &a->gate_up, err));
-    DT_TRY(dt_linear_backward(model, &layer, &a->act, &dproj, &a->act, err));
-    DT_TRY(ops->swiglu_backward(device, &a->gate_up, &a->act, &a->gate_up, err));
+    DT_TRY(output_grad(c, &sub, &dproj, err));
+    DT_TRY(ops->gate_forward(device, &a->act, &a->gate_up, gate, err));
+    DT_TRY(dt_linear_backward(model, &sub.linear, &a->act, &dproj, &a->act, err));
+    DT_TRY(ops->gate_backward(device, &a->gate_up, &a->act, &a->gate_up, gate, err));
     if (model->config.recompute != DT_RECOMPUTE_NONE) /* into dnarrow */
         DT_TRY(norm_2(c, a, err));
-    DT_TRY(dt_linear_backward(model, &up, &state->dnarrow, &a->gate_up, &a->norm_2, err));
-    DT_TRY(ops->rmsnorm_backward(device, &state->dstream, &c->dw[DT_LLAMA_NORM_2], &state->dnarrow,
-                                 &a->mid, &a->norm_2_rstd, &c->w[DT_LLAMA_NORM_2], err));
+    DT_TRY(dt_linear_backward(model, &up, &state->dnarrow, &a->gate_up,
+                              input_of(c, &a->norm_2, &a->mid), err));
+    DT_TRY(input_grad(c, &a->mid, &a->norm_2_rstd, DT_LLAMA_NORM_2, err));
 out:
     return st;
 }

@@ -15,16 +15,19 @@ static void llama_take_own(dt_decoder_layout *plan, dt_decoder *state)
 {
     const dt_model_config *config = plan->config;
     dt_tensor *angles = &state->lasting[DT_LLAMA_ANGLES];
+    int64_t tables = dt_llama_angle_tables(config);
 
-    *angles = dt_tensor_2d(NULL, DT_F32, config->decoder.context, config->llama.head_width);
+    *angles = dt_tensor_2d(NULL, DT_F32, tables * config->decoder.context, dt_llama_turned(config));
     dt_decoder_take(plan, angles);
     for (int i = DT_LLAMA_KEPT_KEYS; i <= DT_LLAMA_KEPT_VALUES; i++)
         dt_decoder_take_kept(plan, state, i, dt_llama_kv_width(config));
     state->lasting[DT_LLAMA_ROW_ANGLES] =
-        dt_tensor_2d(NULL, DT_F32, config->sequences, config->llama.head_width);
+        dt_tensor_2d(NULL, DT_F32, tables * config->sequences, dt_llama_turned(config));
     if (config->sequences > 1)
         dt_decoder_take(plan, &state->lasting[DT_LLAMA_ROW_ANGLES]);
     state->norm_rstd = dt_decoder_take_stat(plan, 1);
+    if (config->llama.qk_norm_whole)
+        state->lasting[DT_LLAMA_PRODUCTS] = dt_decoder_take_stat(plan, 1);
 }
 
 /* Allocate memory for normed queries and keys: R per token. */
@@ -52,15 +55,20 @@ static void llama_take_scratch(dt_decoder_layout *plan, dt_decoder *state, void 
         take_turned(plan, a);
 }
 
-/* Allocate 2 statistics per token for the norms, and H + G for normed queries and keys. */
+/* Allocate N statistics per token for the norms, and H + G or 2 for normed queries and keys. */
 static void take_statistics(dt_decoder_layout *plan, dt_llama_block *a)
 {
-    a->norm_1_rstd = dt_decoder_take_stat(plan, 1);
-    a->norm_2_rstd = dt_decoder_take_stat(plan, 1);
-    if (!plan->config->llama.qk_norm)
+    const dt_llama_config *own = &plan->config->llama;
+
+    if (dt_llama_norms_before(plan->config)) {
+        a->norm_1_rstd = dt_decoder_take_stat(plan, 1);
+        a->norm_2_rstd = dt_decoder_take_stat(plan, 1);
+    }
+    if (!own->qk_norm)
         return;
-    a->q_rstd = dt_decoder_take_stat(plan, dt_decoder_heads(plan->config));
-    a->k_rstd = dt_decoder_take_stat(plan, dt_llama_kv_heads(plan->config));
+    a->q_rstd = dt_decoder_take_stat(plan, own->qk_norm_whole ? 1 : dt_decoder_heads(plan->config));
+    a->k_rstd =
+        dt_decoder_take_stat(plan, own->qk_norm_whole ? 1 : dt_llama_kv_heads(plan->config));
 }
 
 /* Without backward, queries and keys are normed and rotated in place. */
@@ -68,8 +76,10 @@ static void llama_take_norms(dt_decoder_layout *plan, void *block, bool backward
 {
     dt_llama_block *a = block;
 
-    a->norm_1 = dt_decoder_take_act(plan, plan->config->decoder.embed);
-    a->norm_2 = dt_decoder_take_act(plan, plan->config->decoder.embed);
+    if (dt_llama_norms_before(plan->config)) {
+        a->norm_1 = dt_decoder_take_act(plan, plan->config->decoder.embed);
+        a->norm_2 = dt_decoder_take_act(plan, plan->config->decoder.embed);
+    }
     take_statistics(plan, a);
     if (backward)
         take_turned(plan, a);
@@ -85,7 +95,7 @@ static void llama_share_norms(dt_decoder_layout *plan, const dt_decoder *state, 
         take_turned(plan, a);
 }
 
-/* Allocates Q + A + 2 F (and C with mid) and H statistics per token. */
+/* Allocates Q + A + 2 F (and C with mid, M C with backward) and H + M statistics per token. */
 static void llama_take_products(dt_decoder_layout *plan, void *block, const dt_tensor *stream)
 {
     const dt_model_config *config = plan->config;
@@ -96,6 +106,14 @@ static void llama_take_products(dt_decoder_layout *plan, void *block, const dt_t
     a->lse = dt_decoder_take_lse(plan, dt_decoder_heads(config));
     a->mid = stream ? *stream : dt_decoder_take_act(plan, config->decoder.embed);
     a->gate_up = dt_decoder_take_act(plan, 2 * dt_llama_ffn(config));
+    if (!dt_llama_norms_after(config))
+        return;
+    a->after_1_rstd = dt_decoder_take_stat(plan, 1);
+    a->after_2_rstd = dt_decoder_take_stat(plan, 1);
+    if (stream != NULL)
+        return;
+    a->out_1 = dt_decoder_take_act(plan, config->decoder.embed);
+    a->out_2 = dt_decoder_take_act(plan, config->decoder.embed);
 }
 
 /* A pass that extends one sequence writes keys and values directly into the cache; one that extends
@@ -121,12 +139,11 @@ static dt_status embed_forward(dt_model *model, dt_tensor *y, const dt_tensor *t
                                dt_error *err)
 {
     dt_tensor weight = dt_decoder_weight(model, 0, DT_LLAMA_EMBED), no_positions = {0};
-    const dt_decoder *state = model->state;
     dt_status st = DT_OK;
 
-    if (state->growth.each)
-        DT_TRY(dt_llama_angles_gather(model, err));
-    DT_TRY(dt_decoder_embed(model, y, tokens, &weight, &no_positions, 1, err));
+    DT_TRY(dt_llama_angles_ready(model, err));
+    DT_TRY(dt_decoder_embed(model, y, tokens, &weight, &no_positions,
+                            dt_llama_embedding_factor(&model->config), err));
 out:
     return st;
 }
@@ -136,7 +153,8 @@ static dt_status embed_backward(dt_model *model, const dt_tensor *dy, const dt_t
 {
     dt_tensor dweight = dt_decoder_grad(model, 0, DT_LLAMA_EMBED), no_positions = {0};
 
-    return dt_layer_embed_backward(model, &dweight, &no_positions, dy, tokens, 1,
+    return dt_layer_embed_backward(model, &dweight, &no_positions, dy, tokens,
+                                   dt_llama_embedding_factor(&model->config),
                                    model->config.decoder.vocab, err);
 }
 
@@ -146,7 +164,8 @@ static dt_status norm_forward(dt_model *model, const dt_tensor *x, dt_error *err
     dt_tensor w = dt_decoder_weight(model, 0, DT_LLAMA_NORM);
 
     return model->device->ops->rmsnorm_forward(model->device, &state->norm, &state->norm_rstd, x,
-                                               &w, model->config.llama.norm_eps, err);
+                                               &w, model->config.llama.norm_plus_one ? 1 : 0,
+                                               model->config.llama.norm_eps, err);
 }
 
 static dt_status norm_backward(dt_model *model, const dt_tensor *x, dt_error *err)
@@ -156,7 +175,13 @@ static dt_status norm_backward(dt_model *model, const dt_tensor *x, dt_error *er
     dt_tensor dw = dt_decoder_grad(model, 0, DT_LLAMA_NORM);
 
     return model->device->ops->rmsnorm_backward(model->device, &state->dstream, &dw,
-                                                &state->dnarrow, x, &state->norm_rstd, &w, err);
+                                                &state->dnarrow, x, &state->norm_rstd, &w,
+                                                model->config.llama.norm_plus_one ? 1 : 0, err);
+}
+
+static double logits_cap(const dt_model_config *config)
+{
+    return config->llama.logits_softcap;
 }
 
 static const dt_decoder_parts parts = {
@@ -175,6 +200,8 @@ static const dt_decoder_parts parts = {
     .gradient_columns = dt_llama_q_width,
     .lay_out_behind = llama_lay_out_behind,
     .fill_tables = dt_llama_angles_fill,
+    .logits_factor = dt_llama_logits_factor,
+    .logits_cap = logits_cap,
     .embed_forward = embed_forward,
     .embed_backward = embed_backward,
     .block_forward = dt_llama_block_forward,

@@ -1,6 +1,6 @@
 /* attention: computes the forward pass: one query per sequence, as in generation, or whole sequences.
  *
- * Formula    S = q k^T / sqrt(D), P = exp(S - lse), out = (M P) v, where M is the dropout mask with
+ * Formula    S = the scores of q k^T (ops.h), P = exp(S - lse), out = (M P) v, where M is the dropout mask with
  *            elements 0 or 1/(1-p). The rows of out are divided by the sum of their exponentials,
  *            not the rows of P: this is cheaper, and the largest element of an unscaled row of P is
  *            exactly 1, so rounding P to 16 bits does not change it
@@ -141,6 +141,8 @@ static void attend(const few_head *h, const dt_qkv *x, dt_tensor *out, float *ls
     for (int64_t g = 0; g < s->group; g++) {
         float inverse_sum;
 
+        if (s->softcap > 0.0f)
+            cap_scores(h->scores + g * s->sp + h->keys.begin, h->keys.end - h->keys.begin, s);
         lse[g] = exponentials(h->scores + g * s->sp, &inverse_sum, h->keys, s->scale);
         for (int64_t j = h->keys.begin; j < h->keys.end; j++)
             h->scores[g * s->sp + j] *= inverse_sum;
@@ -266,6 +268,8 @@ static void forward_block(const forward_head *h, const shape *s, int64_t i, forw
         float *row = u.scores + r * s->sp;
         span seen = keys_of(s, h->sequence, i + r), here = within(seen, keys.begin);
 
+        if (s->softcap > 0.0f)
+            cap_scores(row + here.begin, here.end - here.begin, s);
         h->lse[i + r] = softmax_row(row, &inverse_sums[r], here, width, s->scale);
         if (h->dropout->threshold > 0.0f)
             drop_row(row + here.begin, here.end - here.begin, h->dropout,

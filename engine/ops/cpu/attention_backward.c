@@ -3,8 +3,8 @@
  *
  * Formula    P = exp(S - lse) and M as in attention.c
  *            dv = (M P)^T dout    dS = P (M (dout v^T) - delta) with delta = rowsum(P M (dout v^T))
- *            dq = dS k / sqrt(D)  dk = dS^T q / sqrt(D)        (Dao et al. 2022,
- *            https://arxiv.org/abs/2205.14135)
+ *            dq = scale dS k      dk = scale dS^T q            (Dao et al. 2022,
+ *            https://arxiv.org/abs/2205.14135). With a softcap dS is also multiplied by its slope
  * delta      Dao et al. compute delta as rowsum(dout out), because they never hold a whole row of P.
  *            Here the whole row is in memory, so delta is summed over it, without the rounding of out
  * Scratch    6 K D + 2 BLOCK K floats per thread
@@ -20,6 +20,7 @@ typedef struct backward_buffers {
     float *q, *dout;           /* BLOCK x D */
     float *q_cols, *dout_cols; /* q and dout as lay_out() has them, D x BLOCK */
     float *dq;                 /* BLOCK x Dp */
+    float *slopes;             /* of the cap, of one query; used only with a softcap */
     float *uniforms;           /* uniform numbers of one query; used only with dropout */
 } backward_buffers;
 
@@ -32,7 +33,8 @@ static int64_t sums_floats(const shape *s)
 static int64_t backward_floats(const shape *s)
 {
     return rows_most(s) * s->d + 2 * s->d * s->tkp + s->tkp * s->dp + 2 * sums_floats(s) +
-           2 * BLOCK * s->sp + 2 * BLOCK * s->d + 3 * BLOCK * s->dp + dt_dropout_floats(s->tk);
+           2 * BLOCK * s->sp + 2 * BLOCK * s->d + 3 * BLOCK * s->dp + s->sp +
+           dt_dropout_floats(s->tk);
 }
 
 static backward_buffers backward_cut(float *mine, const shape *s)
@@ -52,7 +54,8 @@ static backward_buffers backward_cut(float *mine, const shape *s)
     u.q = u.dq + BLOCK * s->dp;
     u.dout = u.q + BLOCK * s->d;
     u.rows = u.dout + BLOCK * s->d;
-    u.uniforms = u.rows + rows_most(s) * s->d;
+    u.slopes = u.rows + rows_most(s) * s->d;
+    u.uniforms = u.slopes + s->sp;
     return u;
 }
 
@@ -189,6 +192,10 @@ static void backward_block(const backward_head *h, const shape *s, int64_t i, ba
         float *p = u.p + r * s->sp, *ds = u.ds + r * s->sp, lse = h->lse[i + r];
         span seen = keys_of(s, h->sequence, i + r), here = within(seen, from);
 
+        if (s->softcap > 0.0f) {
+            cap_slopes(u.slopes, p + here.begin, here.end - here.begin, s);
+            cap_scores(p + here.begin, here.end - here.begin, s);
+        }
         if (h->dropout->threshold > 0.0f)
             backward_row_dropped(p, ds, here, width, s->scale, lse,
                                  dt_dropout_draw(h->dropout,
@@ -197,6 +204,8 @@ static void backward_block(const backward_head *h, const shape *s, int64_t i, ba
                                  h->dropout);
         else
             backward_row(p, ds, here, width, s->scale, lse);
+        for (int64_t j = 0; s->softcap > 0.0f && j < here.end - here.begin; j++)
+            ds[here.begin + j] *= u.slopes[j];
     }
     if (s->pairs)
         pair_rows(s, rows, width, u);

@@ -31,11 +31,13 @@ typedef struct shape {
     int64_t first_head, all_heads; /* of the dropout index */
     int64_t tq, tk;                /* queries and keys per sequence */
     int64_t tkp, dp;               /* tk and D, rounded up to whole panels */
-    int64_t kd;    /* words of tk keys in a panel of keys, or more: whole tiles for AMX */
-    int64_t block; /* rows of a block of queries */
-    int64_t fill;  /* gathered rows are filled up to a multiple of this */
-    int64_t sp;    /* row stride of scores and probabilities, in floats */
-    float scale;   /* 1 / sqrt(D) */
+    int64_t kd;     /* words of tk keys in a panel of keys, or more: whole tiles for AMX */
+    int64_t block;  /* rows of a block of queries */
+    int64_t fill;   /* gathered rows are filled up to a multiple of this */
+    int64_t sp;     /* row stride of scores and probabilities, in floats */
+    float scale;    /* of the scores */
+    float softcap;  /* 0: none */
+    int64_t window; /* 0: none */
     dt_mask_kind mask;
     const int32_t *starts;  /* (B,K); SEGMENTS only */
     const int32_t *lengths; /* (B); LENGTHS only */
@@ -77,7 +79,10 @@ static inline shape shape_of(const dt_qkv *x, const dt_attention_args *args)
     s.tkp = dt_cpu_round_up(s.tk, COLS);
     s.sp = s.tkp + LINE; /* a stride of 4096 bytes would map all rows to the same L1 cache sets */
     s.dp = dt_cpu_round_up(s.d, COLS);
-    s.scale = (float)(1.0 / sqrt((double)s.d));
+    s.scale = (float)(args->scale > 0 ? args->scale : 1.0 / sqrt((double)s.d));
+    s.softcap = (float)args->softcap;
+    s.window = args->window;
+    DT_ASSERT(s.window == 0 || s.mask != DT_MASK_FULL);
     s.pairs = DT_TILE_PAIRS && x->q.dtype == DT_BF16 && s.d % 2 == 0;
     s.amx = s.pairs && s.d % COLS == 0 && dt_cpu_amx_offered();
     s.kd = s.amx ? s.tkp / 2 : s.pairs ? (s.tk + 1) / 2 : s.tk;
@@ -100,6 +105,8 @@ static inline span keys_of(const shape *s, int64_t sequence, int64_t query)
         keys.end = s->lengths[sequence];
     if (s->mask == DT_MASK_SEGMENTS)
         keys.begin = s->starts[sequence * s->tk + at];
+    if (s->window > 0 && keys.end - keys.begin > s->window)
+        keys.begin = keys.end - s->window;
     return keys;
 }
 
@@ -252,6 +259,26 @@ static inline int64_t mask_row(float *row, span keys)
     for (int64_t j = keys.end; j < computed; j++)
         row[j] = -INFINITY;
     return computed;
+}
+
+/* Replaces n unscaled scores by capped ones, divided by the scale, so that they are scaled like others. */
+static inline void cap_scores(float *row, int64_t n, const shape *s)
+{
+    float in = s->scale / s->softcap, out = s->softcap / s->scale;
+
+#pragma omp simd
+    for (int64_t j = 0; j < n; j++)
+        row[j] = out * dt_tanh(in * row[j]);
+}
+
+/* The slope of the cap at each of n unscaled scores. 1 - tanh^2 would cancel where the cap is near. */
+static inline void cap_slopes(float *slopes, const float *row, int64_t n, const shape *s)
+{
+    float in = 2.0f * s->scale / s->softcap;
+
+#pragma omp simd
+    for (int64_t j = 0; j < n; j++)
+        slopes[j] = 4.0f * dt_sigmoid(in * row[j]) * dt_sigmoid(-in * row[j]);
 }
 
 /* Returns a head's number in the dropout index (ops.h). */

@@ -138,7 +138,7 @@ out:
 /* rmsnorm: divides each row by the root of its mean square and scales it (Zhang and Sennrich 2019,
  * https://arxiv.org/abs/1910.07467).
  *
- * Formula    y = x rstd w
+ * Formula    y = x rstd w, w the shifted weight
  *            with h = x rstd and g = dy w:  dx += rstd (g - h mean(g h))    dw += sum of dy h
  * Sums       over a row in vector order; dw: each thread sums its rows, then the threads' sums are
  *            added in order
@@ -162,8 +162,8 @@ static float rmsnorm_row(float *y, const float *x, const float *w, int64_t c, fl
 }
 
 dt_status DT_CPU_NAME(rmsnorm_forward)(dt_device *device, dt_tensor *y, dt_tensor *rstd,
-                                       const dt_tensor *x, const dt_tensor *w, double eps,
-                                       dt_error *err)
+                                       const dt_tensor *x, const dt_tensor *w, double shift,
+                                       double eps, dt_error *err)
 {
     dt_status st = DT_OK;
     int64_t n = dt_tensor_rows(x), c = dt_tensor_cols(x), pad = dt_cpu_round_up(c, 16);
@@ -177,7 +177,7 @@ dt_status DT_CPU_NAME(rmsnorm_forward)(dt_device *device, dt_tensor *y, dt_tenso
     {
         dt_cpu_share share = dt_cpu_share_mine(n, 1);
         float *mine = dt_cpu_scratch_mine(scratch);
-        const float *scale = dt_row_read(w, 0, c, mine + 2 * pad);
+        const float *scale = dt_row_shifted(w, c, shift, mine + 2 * pad);
 
         for (int64_t i = share.begin; i < share.end; i++) {
             float *row = dt_row_open(y, i * c, mine + pad);
@@ -213,7 +213,8 @@ static void rmsnorm_backward_row(float *dx_out, const float *dx, float *restrict
 
 dt_status DT_CPU_NAME(rmsnorm_backward)(dt_device *device, dt_tensor *dx, dt_tensor *dw,
                                         const dt_tensor *dy, const dt_tensor *x,
-                                        const dt_tensor *rstd, const dt_tensor *w, dt_error *err)
+                                        const dt_tensor *rstd, const dt_tensor *w, double shift,
+                                        dt_error *err)
 {
     dt_status st = DT_OK;
     int64_t n = dt_tensor_rows(x), c = dt_tensor_cols(x), pad = dt_cpu_round_up(c, 16);
@@ -229,7 +230,7 @@ dt_status DT_CPU_NAME(rmsnorm_backward)(dt_device *device, dt_tensor *dx, dt_ten
     {
         dt_cpu_share share = dt_cpu_share_mine(n, 1);
         float *mine = dt_cpu_scratch_mine(scratch);
-        const float *scale = dt_row_read(w, 0, c, mine + pad);
+        const float *scale = dt_row_shifted(w, c, shift, mine + pad);
 
         if (omp_get_thread_num() == 0)
             team = omp_get_num_threads();

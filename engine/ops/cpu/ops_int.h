@@ -60,6 +60,19 @@ static inline const float *dt_row_read(const dt_tensor *x, int64_t start, int64_
     return scratch;
 }
 
+/* Returns the n elements of w plus `shift` as fp32: in place if nothing is added, else in scratch. */
+static inline const float *dt_row_shifted(const dt_tensor *w, int64_t n, double shift,
+                                          float *scratch)
+{
+    const float *read = dt_row_read(w, 0, n, scratch);
+
+    if (shift == 0.0)
+        return read;
+    for (int64_t j = 0; j < n; j++)
+        scratch[j] = (float)shift + read[j];
+    return scratch;
+}
+
 /* Returns where to write fp32 elements of y from `start` on: in place, or scratch. Finish with
  * dt_row_close(). */
 static inline float *dt_row_open(dt_tensor *y, int64_t start, float *scratch)
@@ -87,6 +100,7 @@ static inline dt_status dt_row_check(const dt_tensor *x, const char *op, dt_erro
  *
  * dt_exp      relative error < 2e-7 on [-87, 87]; 0 below -87.3, exp(87) above 87; NaN gives NaN
  * dt_sigmoid  1 / (1 + exp(-x)), relative error < 4e-7
+ * dt_tanh     relative error < 5e-7
  * dt_bell     exp(-x^2/2), relative error < 2e-7 + 6e-8 x^2; 0 beyond 12.8
  * dt_normal   the cumulative normal distribution (1 + erf(x/sqrt(2))) / 2, computed from x and
  *             dt_bell(x); relative error < 5e-7 + 6e-8 x^2 on both sides, because the smaller tail is
@@ -131,6 +145,20 @@ static inline float dt_exp(float x)
 static inline float dt_sigmoid(float x)
 {
     return 1.0f / (1.0f + dt_exp(-x));
+}
+
+/* tanh(x) = (e^2x - 1) / (e^2x + 1) would cancel for small x: there a polynomial in x^2, that of Cephes' tanhf */
+static inline float dt_tanh(float x)
+{
+    float size = fabsf(x), z = x * x;
+    float far = 1.0f - 2.0f / (dt_exp(2.0f * size) + 1.0f);
+    float p = -5.70498872745e-3f;
+
+    p = p * z + 2.06390887954e-2f;
+    p = p * z - 5.37397155531e-2f;
+    p = p * z + 1.33314422036e-1f;
+    p = p * z - 3.33332819422e-1f;
+    return size < 0.625f ? x + x * z * p : x < 0.0f ? -far : far;
 }
 
 static inline float dt_bell(float x)

@@ -72,6 +72,19 @@ __device__ inline int64_t last_key(const dt_attention &a, int64_t bh, int64_t qu
                                      : dt_attention_last_key(a, query);
 }
 
+/* Returns the score of an unscaled product; *slope: that of the cap. */
+__device__ inline float score_of(float *slope, const dt_attention &a, float product)
+{
+    float score = a.scale * product, t;
+
+    *slope = 1.0f;
+    if (a.softcap == 0.0f)
+        return score;
+    t = score / a.softcap;
+    *slope = 4.0f / ((1.0f + expf(-2.0f * t)) * (1.0f + expf(2.0f * t)));
+    return a.softcap * tanhf(t);
+}
+
 template <typename T> __global__ void forward(dt_attention a)
 {
     __shared__ float rows[WARPS][D_MAX];
@@ -86,10 +99,11 @@ template <typename T> __global__ void forward(dt_attention a)
     keep_row(rows[warp], dt_attention_query_row<T>(a, a.q, bh, query), a.d, lane);
     for (int64_t first = dt_attention_first_key(a, bh, query); first <= last; first += 32) {
         int64_t key = first + lane, count = last + 1 - first;
-        float score = -INFINITY, top, weight;
+        float score = -INFINITY, top, weight, slope;
 
         if (key <= last)
-            score = a.scale * dot(rows[warp], dt_attention_key_row<T>(a, a.k, bh, key), a.d);
+            score =
+                score_of(&slope, a, dot(rows[warp], dt_attention_key_row<T>(a, a.k, bh, key), a.d));
         top = fmaxf(max, dt_warp_max(score));
         weight = expf(score - top); /* 0 after the last key */
         total = total * expf(max - top) + dt_warp_sum(weight);
@@ -115,11 +129,13 @@ __device__ inline float score_gradient(float *weight, const dt_attention &a,
                                        int64_t key, const float *q_or_k, const T *k_or_q,
                                        const float *dout_or_v, const T *v_or_dout)
 {
-    float probability = expf(a.scale * dot(q_or_k, k_or_q, a.d) - a.lse[bh * a.queries + query]);
+    float slope, score = score_of(&slope, a, dot(q_or_k, k_or_q, a.d));
+    float probability = expf(score - a.lse[bh * a.queries + query]);
     float mask = a.p > 0.0f ? dt_attention_mask(a, drawn, bh, query, key) : 1.0f;
 
     *weight = probability * mask;
-    return probability * (mask * dot(dout_or_v, v_or_dout, a.d) - a.delta[bh * a.queries + query]);
+    return slope * probability *
+           (mask * dot(dout_or_v, v_or_dout, a.d) - a.delta[bh * a.queries + query]);
 }
 
 template <typename T> __global__ void backward_queries(dt_attention a)
@@ -152,8 +168,8 @@ template <typename T> __global__ void backward_queries(dt_attention a)
 /* Returns whether a query sees a key that is not after it. */
 __device__ inline bool sees(const dt_attention &a, int64_t bh, int64_t query, int64_t key)
 {
-    return a.mask == DT_MASK_LENGTHS ? key < a.lengths[bh / a.heads]
-                                     : dt_attention_first_key(a, bh, query) <= key;
+    return dt_attention_first_key(a, bh, query) <= key &&
+           (a.mask != DT_MASK_LENGTHS || key < a.lengths[bh / a.heads]);
 }
 
 /* Returns the first query that may see a key. The queries after it also see the key, up to the end
@@ -293,7 +309,9 @@ static dt_attention describe(const dt_qkv *x, const dt_tensor *lse, const dt_att
     a.starts = (const int32_t *)args->segment_starts.data;
     a.lengths = (const int32_t *)args->key_lengths.data;
     a.lse = (float *)lse->data;
-    a.scale = (float)(1.0 / sqrt((double)a.d));
+    a.window = args->window;
+    a.scale = (float)(args->scale > 0 ? args->scale : 1.0 / sqrt((double)a.d));
+    a.softcap = (float)args->softcap;
     a.p = (float)p;
     a.keep = (float)(1.0 / (1.0 - p));
     if (args->key != NULL)

@@ -184,8 +184,8 @@ static bool packed(const dt_attention &a, dt_dtype dtype)
 static bool may(const dt_attention &a, dt_dtype dtype)
 {
     return a.mask == DT_MASK_CAUSAL && a.p == 0.0f && packed(a, dtype) &&
-           dt_attention_flash_has(a, dtype) && ((uintptr_t)a.out_written & 15) == 0 &&
-           ((uintptr_t)a.lse & 15) == 0;
+           dt_attention_flash_has(a, dtype) && a.scale == (float)(1.0 / sqrt((double)a.d)) &&
+           ((uintptr_t)a.out_written & 15) == 0 && ((uintptr_t)a.lse & 15) == 0;
 }
 
 dt_status dt_attention_cudnn_forward(dt_device *device, const dt_attention &a, dt_dtype dtype,

@@ -526,10 +526,11 @@ bool dt_attention_flash_has(const dt_attention &a, dt_dtype dtype)
     bool backward = a.dout != NULL;
 
     return (dtype == DT_BF16 || dtype == DT_F16) && (a.d == 64 || a.d == 128) &&
-           (a.mask == DT_MASK_CAUSAL || a.mask == DT_MASK_FULL) &&
-           (!backward || a.queries == a.keys) && aligned(a.q, 16) && aligned(a.k, 16) &&
-           aligned(a.v, 16) && aligned(a.dq, 4) && aligned(a.dk, 4) && aligned(a.dv, 4) &&
-           ((uintptr_t)a.dout & 15) == 0 && ((uintptr_t)a.out_written & 3) == 0;
+           (a.mask == DT_MASK_CAUSAL || a.mask == DT_MASK_FULL) && a.softcap == 0.0f &&
+           (a.window == 0 || a.window >= a.keys) && (!backward || a.queries == a.keys) &&
+           aligned(a.q, 16) && aligned(a.k, 16) && aligned(a.v, 16) && aligned(a.dq, 4) &&
+           aligned(a.dk, 4) && aligned(a.dv, 4) && ((uintptr_t)a.dout & 15) == 0 &&
+           ((uintptr_t)a.out_written & 3) == 0;
 }
 
 dt_status dt_attention_flash_forward(dt_cuda_state *state, const dt_attention &a, dt_dtype dtype,

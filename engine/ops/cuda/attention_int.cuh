@@ -41,7 +41,9 @@ struct dt_attention {
     dt_mask_kind mask;
     const int32_t *starts;  /* (B,K); SEGMENTS only */
     const int32_t *lengths; /* (B); LENGTHS only */
-    float scale;            /* 1 / sqrt(D) */
+    int64_t window;         /* 0: none */
+    float scale;            /* of the scores */
+    float softcap;          /* 0: none */
     float p, keep;          /* dropout probability, 1 / (1 - p) */
     dt_philox_key key;
 };
@@ -75,13 +77,17 @@ __device__ inline int64_t dt_attention_head_of(const dt_attention &a, int64_t bg
     return bg * a.group; /* heads = groups * group */
 }
 
-/* Return the first and the last key that a query sees, for all masks but LENGTHS. A query beyond
+/* Return the first key that a query sees, and the last one for all masks but LENGTHS. A query beyond
  * the sequence may see all keys. */
 __device__ inline int64_t dt_attention_first_key(const dt_attention &a, int64_t bh, int64_t query)
 {
-    if (a.mask != DT_MASK_SEGMENTS)
-        return 0;
-    return a.starts[bh / a.heads * a.keys + query + a.keys - a.queries];
+    int64_t at = query + a.keys - a.queries, first = 0;
+
+    if (a.mask == DT_MASK_LENGTHS)
+        at = a.lengths[bh / a.heads] - 1;
+    if (a.mask == DT_MASK_SEGMENTS)
+        first = a.starts[bh / a.heads * a.keys + at];
+    return a.window > 0 && at + 1 - first > a.window ? at + 1 - a.window : first;
 }
 
 __device__ inline int64_t dt_attention_last_key(const dt_attention &a, int64_t query)

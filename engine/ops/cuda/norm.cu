@@ -448,8 +448,8 @@ template <typename T> __device__ inline void store_at(T *x, int64_t j, int n, co
 }
 
 template <typename T>
-__global__ void rms_forward(T *y, float *rstd, const T *x, const T *w, int64_t n, int64_t c,
-                            float eps, bool aligned)
+__global__ void rms_forward(T *y, float *rstd, const T *x, const T *w, float shift, int64_t n,
+                            int64_t c, float eps, bool aligned)
 {
     int64_t row = (int64_t)blockIdx.x * WARPS + threadIdx.x / 32;
     float squares = 0.0f, r;
@@ -469,7 +469,8 @@ __global__ void rms_forward(T *y, float *rstd, const T *x, const T *w, int64_t n
         dt_vec<T> in = load_at(x, j, count), scale = load_at(w, j, count), out;
 
         for (int k = 0; k < count; k++)
-            out.v[k] = dt_from_float<T>(dt_to_float(in.v[k]) * r * dt_to_float(scale.v[k]));
+            out.v[k] =
+                dt_from_float<T>(dt_to_float(in.v[k]) * r * (shift + dt_to_float(scale.v[k])));
         store_at(y, j, count, out);
     });
     if (threadIdx.x % 32 == 0)
@@ -477,7 +478,8 @@ __global__ void rms_forward(T *y, float *rstd, const T *x, const T *w, int64_t n
 }
 
 dt_status dt_cuda_rmsnorm_forward(dt_device *device, dt_tensor *y, dt_tensor *rstd,
-                                  const dt_tensor *x, const dt_tensor *w, double eps, dt_error *err)
+                                  const dt_tensor *x, const dt_tensor *w, double shift, double eps,
+                                  dt_error *err)
 {
     dt_cuda_state *state = dt_cuda_of(device);
     int64_t n = dt_tensor_rows(x), c = dt_tensor_cols(x);
@@ -492,7 +494,7 @@ dt_status dt_cuda_rmsnorm_forward(dt_device *device, dt_tensor *y, dt_tensor *rs
 
         DT_CUDA_LAUNCH((rms_forward<T>), (unsigned)dt_cuda_ceil(n, WARPS), WARPS * 32, 0,
                        state->stream, (T *)y->data, (float *)rstd->data, (const T *)x->data,
-                       (const T *)w->data, n, c, (float)eps, aligned);
+                       (const T *)w->data, (float)shift, n, c, (float)eps, aligned);
     });
     return dt_cuda_launched("rmsnorm", err);
 }
@@ -502,7 +504,7 @@ dt_status dt_cuda_rmsnorm_forward(dt_device *device, dt_tensor *y, dt_tensor *rs
 /* dx += rstd * (g - xhat * mean(g * xhat)) with g = dy * w. */
 template <typename T>
 __global__ void rms_backward_input(T *dx, const T *dy, const T *x, const float *rstd, const T *w,
-                                   int64_t n, int64_t c, bool aligned)
+                                   float shift, int64_t n, int64_t c, bool aligned)
 {
     int64_t row = (int64_t)blockIdx.x * WARPS + threadIdx.x / 32;
     float sum = 0.0f, r;
@@ -517,7 +519,8 @@ __global__ void rms_backward_input(T *dx, const T *dy, const T *x, const float *
         dt_vec<T> dyv = load_at(dy, j, count), xv = load_at(x, j, count), wv = load_at(w, j, count);
 
         for (int k = 0; k < count; k++)
-            sum += dt_to_float(dyv.v[k]) * dt_to_float(wv.v[k]) * dt_to_float(xv.v[k]) * r;
+            sum +=
+                dt_to_float(dyv.v[k]) * (shift + dt_to_float(wv.v[k])) * dt_to_float(xv.v[k]) * r;
     });
     sum = dt_warp_sum(sum) / (float)c;
     over_columns<T>(c, aligned, [&](int64_t j, int count) {
@@ -525,9 +528,10 @@ __global__ void rms_backward_input(T *dx, const T *dy, const T *x, const float *
         dt_vec<T> out = load_at((const T *)dx, j, count);
 
         for (int k = 0; k < count; k++)
-            out.v[k] = dt_from_float<T>(dt_to_float(out.v[k]) +
-                                        r * (dt_to_float(dyv.v[k]) * dt_to_float(wv.v[k]) -
-                                             dt_to_float(xv.v[k]) * r * sum));
+            out.v[k] =
+                dt_from_float<T>(dt_to_float(out.v[k]) +
+                                 r * (dt_to_float(dyv.v[k]) * (shift + dt_to_float(wv.v[k])) -
+                                      dt_to_float(xv.v[k]) * r * sum));
         store_at(dx, j, count, out);
     });
 }
@@ -551,7 +555,7 @@ __global__ void rms_backward_columns(float *parts, const T *dy, const T *x, cons
 
 dt_status dt_cuda_rmsnorm_backward(dt_device *device, dt_tensor *dx, dt_tensor *dw,
                                    const dt_tensor *dy, const dt_tensor *x, const dt_tensor *rstd,
-                                   const dt_tensor *w, dt_error *err)
+                                   const dt_tensor *w, double shift, dt_error *err)
 {
     dt_cuda_state *state = dt_cuda_of(device);
     int64_t n = dt_tensor_rows(x), c = dt_tensor_cols(x);
@@ -577,7 +581,7 @@ dt_status dt_cuda_rmsnorm_backward(dt_device *device, dt_tensor *dx, dt_tensor *
                            (const T *)x->data, r, n, c);
         DT_CUDA_LAUNCH((rms_backward_input<T>), (unsigned)dt_cuda_ceil(n, WARPS), WARPS * 32, 0,
                        state->stream, (T *)dx->data, (const T *)dy->data, (const T *)x->data, r,
-                       (const T *)w->data, n, c, aligned);
+                       (const T *)w->data, (float)shift, n, c, aligned);
     });
     DT_TRY(dt_cuda_launched("rmsnorm", err));
     DT_TRY(dt_columns_add(state, (float *)dw->data, NULL, (const float *)scratch, stripes, c, c,
