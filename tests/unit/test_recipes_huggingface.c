@@ -6,9 +6,11 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #include "recipes/fields/fields.h"
+#include "recipes/fields/values.h"
 #include "recipes/foreign/huggingface.h"
 
 /* As saved by transformers, without the fields about generation. */
@@ -245,6 +247,130 @@ static void test_models_without_a_published_form_are_refused(void **state)
     assert_non_null(strstr(err.message, "'mlp'"));
 }
 
+/* --- the families of kind llama (tests/golden/families) */
+
+static json_t *config_of(const char *family)
+{
+    json_t *config = NULL;
+    char path[128];
+
+    snprintf(path, sizeof(path), "tests/golden/families/%s/config.json", family);
+    assert_int_equal(dt_json_read_foreign(&config, path, 1 << 20, NULL), DT_OK);
+    return config;
+}
+
+/* A key "map.key" is in a nested object, which must exist. */
+static void expect_family_refusal(const char *family, const char *key, const char *value,
+                                  const char *said)
+{
+    json_t *config = config_of(family), *changed = json_loads(value, JSON_DECODE_ANY, NULL);
+    json_t *object = config;
+    dt_huggingface_model model;
+    dt_error err = DT_ERROR_INIT;
+    dt_arena arena;
+    const char *dot;
+    char map[64];
+
+    dt_arena_init(&arena, 0);
+    assert_non_null(changed);
+    for (; (dot = strchr(key, '.')) != NULL; key = dot + 1) {
+        snprintf(map, sizeof(map), "%.*s", (int)(dot - key), key);
+        object = json_object_get(object, map);
+        assert_non_null(object);
+    }
+    json_object_set_new(object, key, changed);
+    assert_int_equal(dt_huggingface_read(&model, config, "config.json", &arena, &err),
+                     DT_ERR_RECIPE);
+    if (strstr(err.message, said) == NULL)
+        fail_msg("%s with '%s': '%s' does not say '%s'", family, key, err.message, said);
+    json_decref(config);
+    dt_arena_release(&arena);
+}
+
+/* One switch more, or another value of one, than is computed. */
+static void test_a_switch_that_is_not_computed_is_refused_by_name(void **state)
+{
+    expect_family_refusal("gemma2", "use_bidirectional_attention", "true",
+                          "'use_bidirectional_attention' is true");
+    expect_family_refusal("gemma2", "layer_types", "[\"full_attention\", \"chunked_attention\"]",
+                          "'layer_types' is");
+    expect_family_refusal("gemma2", "layer_types", "[\"full_attention\"]", "'layer_types' is");
+    expect_family_refusal("gemma2", "hidden_activation", "\"relu\"", "'hidden_activation'");
+    expect_family_refusal("gemma2", "query_pre_attn_scalar", "\"10\"", "'query_pre_attn_scalar'");
+    expect_family_refusal("gemma2", "attn_logit_softcapping", "-1", "'attn_logit_softcapping'");
+    expect_family_refusal("gemma3_text", "attn_logit_softcapping", "50.0",
+                          "'attn_logit_softcapping' is 50");
+    expect_family_refusal("gemma3_text", "rope_parameters.sliding_attention.rope_type",
+                          "\"linear\"", "'rope_scaling.sliding_attention'");
+    expect_family_refusal("gemma3_text", "num_experts", "8", "'num_experts'");
+    expect_family_refusal("phi3", "rope_parameters.rope_type", "\"linear\"",
+                          "'rope_scaling.rope_type' is \"linear\"");
+    expect_family_refusal("phi3", "rope_parameters.short_factor", "[1.0, \"2\"]",
+                          "'rope_scaling.short_factor'");
+    expect_family_refusal("phi3", "rope_parameters.mrope_section", "[1, 1]",
+                          "'rope_scaling.mrope_section'");
+    expect_family_refusal("granite", "rope_parameters.partial_rotary_factor", "0.5",
+                          "'partial_rotary_factor' is 0.5");
+    expect_family_refusal("granite", "embedding_multiplier", "0", "'embedding_multiplier'");
+    expect_family_refusal("olmo2", "clip_qkv", "8.0", "'clip_qkv'");
+    expect_family_refusal("olmo2", "rope_parameters.rope_type", "\"proportional\"",
+                          "'rope_scaling.rope_type' is \"proportional\"");
+    expect_family_refusal("smollm3", "no_rope_layers", "[1, 2]", "'no_rope_layers' is [1,");
+    expect_family_refusal("qwen3", "attention_bias", "1.5", "'attention_bias'");
+    expect_family_refusal("mistral", "attention_sinks", "4", "'attention_sinks'");
+    expect_family_refusal("llama", "qk_norm", "true", "'qk_norm'");
+}
+
+/* What a config.json that is written from a recipe, without an original, gives when it is read. */
+static void expect_round_trip(const char *family)
+{
+    json_t *config = config_of(family), *written = NULL;
+    dt_huggingface_model model, again;
+    const dt_published *found;
+    dt_error err = DT_ERROR_INIT;
+    dt_recipe recipe;
+    dt_arena arena;
+
+    dt_arena_init(&arena, 0);
+    dt_recipe_init(&recipe);
+    recipe.batch.tokens = json_integer_value(json_object_get(config, "max_position_embeddings"));
+    if (dt_huggingface_read(&model, config, "config.json", &arena, &err) != DT_OK)
+        fail_msg("%s: %s", family, err.message);
+    assert_int_equal(dt_field_set_text(&recipe, dt_field_find("model.kind"), model.kind, &err),
+                     DT_OK);
+    for (size_t i = 0; i < model.count; i++)
+        if (dt_huggingface_set(&recipe, dt_field_find(model.values[i].path), model.values[i].text,
+                               &arena, &err) != DT_OK)
+            fail_msg("%s: %s", family, err.message);
+    if (dt_huggingface_write(&written, &recipe, recipe.model.vocab, NULL, &err) != DT_OK ||
+        dt_huggingface_read(&again, written, "written", &arena, &err) != DT_OK)
+        fail_msg("%s: %s", family, err.message);
+    assert_int_equal(again.count, model.count);
+    for (size_t i = 0; i < model.count; i++)
+        if (strcmp(model.values[i].text, value_of(&again, model.values[i].path)) != 0)
+            fail_msg("%s: %s is '%s', and was '%s'", family, model.values[i].path,
+                     value_of(&again, model.values[i].path), model.values[i].text);
+    assert_string_equal(again.family->model_type, family);
+    /* without its name: by the switches, unless another family computes the same */
+    recipe.model.family = "";
+    assert_int_equal(dt_huggingface_family(&found, &recipe, &err), DT_OK);
+    recipe.model.family = "no_such_family";
+    assert_int_equal(dt_huggingface_family(&found, &recipe, &err), DT_ERR_RECIPE);
+    assert_non_null(strstr(err.message, "'no_such_family'"));
+    json_decref(written);
+    json_decref(config);
+    dt_arena_release(&arena);
+}
+
+static void test_every_family_is_written_again(void **state)
+{
+    static const char *const families[] = {"qwen3", "mistral", "llama",  "phi3",       "granite",
+                                           "olmo2", "smollm3", "gemma2", "gemma3_text"};
+
+    for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++)
+        expect_round_trip(families[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -254,6 +380,8 @@ int main(void)
         cmocka_unit_test(test_one_of_two_spellings_of_rotary_positions_counts),
         cmocka_unit_test(test_gpt2_is_written_again),
         cmocka_unit_test(test_models_without_a_published_form_are_refused),
+        cmocka_unit_test(test_a_switch_that_is_not_computed_is_refused_by_name),
+        cmocka_unit_test(test_every_family_is_written_again),
     };
 
     return cmocka_run_group_tests_name("recipes: huggingface", tests, NULL, NULL);
