@@ -6,6 +6,7 @@
 
 #include "engine/weights/weights.h"
 #include "engine/weights/weights_int.h"
+#include "recipes/architecture/decoder.h"
 #include "recipes/architecture/published.h"
 
 const char *dt_weights_export_name(const dt_published_tensor **row, dt_weights_exporter *e,
@@ -21,21 +22,99 @@ const char *dt_weights_export_name(const dt_published_tensor **row, dt_weights_e
     return theirs != NULL ? dt_weights_full_name(e->family, theirs, &e->arena) : NULL;
 }
 
-json_t *dt_weights_adapter_config(const dt_weights_exporter *e)
+/* Returns the row of the base's weight that A or B belongs to, if it is a part of one of theirs; NULL: it is not. */
+static const dt_published_tensor *joined_row(const dt_weights_exporter *e, const char *ours,
+                                             dt_arena *arena)
+{
+    const char *end = strstr(ours, ".lora_");
+    const dt_published_tensor *row;
+
+    if (end == NULL ||
+        dt_weights_name(&row, e->family,
+                        dt_arena_printf(arena, "%.*s.weight", (int)(end - ours), ours),
+                        arena) == NULL)
+        return NULL;
+    return row->parts > 0 ? row : NULL;
+}
+
+/* Adapters of the parts of one matrix are one adapter of it: their A below each other, their B as blocks on a diagonal,
+ * so that its rank is the sum of theirs. */
+dt_status dt_weights_join_adapter(dt_weights_joined *out, dt_weights_exporter *e,
+                                  const dt_param *param, dt_error *err)
+{
+    const dt_published_tensor *row = joined_row(e, param->name, &e->arena);
+    const char *letter = strstr(param->name, ".lora_");
+    int all = 0;
+
+    *out = (dt_weights_joined){.parts = 1};
+    if (row == NULL)
+        return DT_OK;
+    for (int i = 0; i < row->parts; i++) {
+        const dt_param *other = param + i - row->part;
+        const char *theirs = strstr(other->name, ".lora_");
+
+        all += other >= e->model->params && other < e->model->params + e->model->param_count &&
+               other->unit == param->unit && theirs != NULL && strcmp(theirs, letter) == 0;
+    }
+    if (all < row->parts)
+        return DT_FAIL(
+            err, DT_ERR_RECIPE,
+            "'%s' is a part of '%s' in a model of type '%s', whose other parts have no "
+            "adapter: train with all of 'lora.targets' that it has, or export with --merge",
+            param->name, row->theirs, e->family->model_type);
+    *out = (dt_weights_joined){row->part, row->parts, strstr(letter, "lora_B") != NULL};
+    return DT_OK;
+}
+
+/* The modules of an adapter, each once, and those that consist of parts with the sums of their ranks. */
+static json_t *modules_of(json_t *ranks, json_t *alphas, const dt_weights_exporter *e, double alpha)
 {
     const dt_model_config *config = &e->model->config;
     const dt_lora_target *targets = dt_architecture_find(config->kind)->targets;
+    const dt_param_rows *rows = dt_architecture_find(config->kind)->rows;
+    json_t *modules = json_array();
+    dt_arena arena;
+
+    dt_arena_init(&arena, 0);
+    for (int i = 0; targets[i].name != NULL; i++) {
+        const dt_published_tensor *row;
+        const char *module = targets[i].module, *theirs;
+
+        if (!(config->lora.targets >> i & 1))
+            continue;
+        theirs = dt_weights_name(
+            &row, e->family,
+            dt_arena_printf(&arena, "%s0.%s", rows->block_prefix, targets[i].weight), &arena);
+        if (theirs != NULL && row->parts > 0) {
+            if (row->part > 0)
+                continue;
+            theirs =
+                dt_arena_printf(&arena, "%.*s", (int)(strlen(theirs) - strlen(".weight")), theirs);
+            module = strrchr(theirs, '.') + 1;
+            json_object_set_new(ranks, module, json_integer(row->parts * config->lora.rank));
+            json_object_set_new(
+                alphas, module,
+                dt_json_number(alpha * (e->recipe.lora.rslora ? sqrt((double)row->parts)
+                                                              : (double)row->parts)));
+        }
+        json_array_append_new(modules, json_string(module));
+    }
+    dt_arena_release(&arena);
+    return modules;
+}
+
+json_t *dt_weights_adapter_config(const dt_weights_exporter *e)
+{
+    const dt_model_config *config = &e->model->config;
     const dt_recipe *recipe = &e->recipe;
     double alpha = recipe->lora.alpha > 0 ? recipe->lora.alpha : 2.0 * (double)recipe->lora.rank;
-    json_t *modules = json_array();
+    json_t *ranks = json_object(), *alphas = json_object(), *out;
+    json_t *modules = modules_of(ranks, alphas, e, alpha);
     bool turned = false; /* PEFT's fan_in_fan_out: the weights are (in, out) */
 
-    for (int i = 0; targets[i].name != NULL; i++)
-        if (config->lora.targets >> i & 1)
-            json_array_append_new(modules, json_string(targets[i].module));
     for (const dt_published_tensor *row = e->family->tensors; row->ours != NULL; row++)
         turned = turned || row->transposed;
-    return json_pack(
+    out = json_pack(
         "{s:s, s:s, s:o, s:I, s:o, s:o, s:o, s:b, s:b, s:s, s:b, s:b, s:n, s:n}", "peft_type",
         "LORA", "task_type", "CAUSAL_LM", "base_model_name_or_path",
         dt_json_text(recipe->model.from), "r", (json_int_t)config->lora.rank, "lora_alpha",
@@ -43,6 +122,13 @@ json_t *dt_weights_adapter_config(const dt_weights_exporter *e)
         "lora_dropout", dt_json_number(config->lora.dropout), "target_modules", modules,
         "use_rslora", (int)recipe->lora.rslora, "fan_in_fan_out", (int)turned, "bias", "none",
         "inference_mode", 1, "init_lora_weights", 1, "modules_to_save", "revision");
+    if (json_object_size(ranks) > 0) {
+        json_object_set(out, "rank_pattern", ranks);
+        json_object_set(out, "alpha_pattern", alphas);
+    }
+    json_decref(ranks);
+    json_decref(alphas);
+    return out;
 }
 
 /* Finds A or B of a weight by its name; -1: it has no adapter. */

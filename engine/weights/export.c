@@ -18,6 +18,7 @@
 #include "engine/ops/cpu/half_int.h"
 #include "engine/weights/weights.h"
 #include "engine/weights/weights_int.h"
+#include "recipes/architecture/decoder.h"
 #include "recipes/fields/fields.h"
 #include "recipes/fields/values.h"
 
@@ -34,11 +35,34 @@ static bool is_written(const dt_weights_exporter *e, const dt_param *param)
 typedef struct tensor {
     const char *name;
     const dt_published_tensor *row;
+    int part;                  /* above 0: follows part 0 of the same tensor */
+    dt_weights_joined joined;  /* of A or B */
     dt_checkpoint_shape shape; /* shape of the parameter in dtrun's layout */
     int64_t dim[DT_PARAM_DIMS];
     int64_t bytes;
     int64_t file; /* number of the file, from 0 */
 } tensor;
+
+/* A and B of a part of one of theirs: A are below each other, B is a block on a diagonal. */
+static dt_status describe_joined(tensor *out, dt_weights_exporter *e, const dt_param *param,
+                                 dt_error *err)
+{
+    dt_published_tensor all;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_weights_join_adapter(&out->joined, e, param, err));
+    if (out->joined.parts == 1)
+        return DT_OK;
+    all = (dt_published_tensor){.part = out->joined.part, .parts = out->joined.parts};
+    out->part = out->joined.part;
+    out->dim[0] = dt_weights_part_rows(param, &all, all.parts);
+    if (out->joined.diagonal) {
+        out->dim[1] *= out->joined.parts;
+        out->bytes *= out->joined.parts;
+    }
+out:
+    return st;
+}
 
 static dt_status describe(tensor *out, dt_weights_exporter *e, const dt_param *param, dt_error *err)
 {
@@ -49,10 +73,11 @@ static dt_status describe(tensor *out, dt_weights_exporter *e, const dt_param *p
     out->shape = dt_checkpoint_shape_of(param);
     for (int i = 0; i < out->shape.ndim; i++)
         out->dim[i] = out->shape.dim[out->row->transposed ? out->shape.ndim - 1 - i : i];
+    out->part = out->row->part;
     if (out->row->parts > 0)
         out->dim[0] = dt_weights_part_rows(param, out->row, out->row->parts);
     out->bytes = out->shape.elems * (int64_t)dt_dtype_bytes(e->options->dtype);
-    return DT_OK;
+    return describe_joined(out, e, param, err);
 }
 
 /* Assign tensors to files: start a new file when the current one would become too large. The parts of one tensor are in
@@ -67,7 +92,7 @@ static dt_status lay_out(tensor *tensors, dt_weights_exporter *e, dt_error *err)
         if (!is_written(e, &e->model->params[i]))
             continue;
         DT_TRY(describe(&tensors[i], e, &e->model->params[i], err));
-        if (in_file > 0 && !e->options->peft && tensors[i].row->part == 0 &&
+        if (in_file > 0 && !e->options->peft && tensors[i].part == 0 &&
             in_file + tensors[i].bytes > e->options->file_bytes) {
             in_file = 0;
             file++;
@@ -103,6 +128,17 @@ static void turn(float *out, const float *in, int64_t rows, int64_t columns)
         for (int64_t c = 0; c < columns; c++)
             for (int64_t r = r0; r < rows && r < r0 + BAND; r++)
                 out[c * rows + r] = in[r * columns + c];
+}
+
+/* Rows of B as its block of the diagonal: zeros before and after them. */
+static void spread(float *out, const float *in, const tensor *target)
+{
+    int64_t columns = target->shape.dim[1], wide = columns * target->joined.parts;
+
+    memset(out, 0, (size_t)(target->shape.dim[0] * wide) * sizeof(*out));
+    for (int64_t r = 0; r < target->shape.dim[0]; r++)
+        memcpy(out + r * wide + target->joined.part * columns, in + r * columns,
+               (size_t)columns * sizeof(*out));
 }
 
 /* Convert in place: a narrower value never overwrites one that is still to be converted. */
@@ -141,6 +177,7 @@ static dt_status check_range(const dt_weights_exporter *e, const tensor *target,
 static dt_status write_tensor(int fd, dt_weights_exporter *e, int param, const tensor *target,
                               float *values, float *turned, dt_error *err)
 {
+    int64_t elems = target->shape.elems;
     float *out = values;
     dt_status st = DT_OK;
 
@@ -152,7 +189,12 @@ static dt_status write_tensor(int fd, dt_weights_exporter *e, int param, const t
         turn(turned, values, target->shape.dim[0], target->shape.dim[1]);
         out = turned;
     }
-    narrow(out, e->options->dtype, target->shape.elems);
+    if (target->joined.diagonal) {
+        spread(turned, values, target);
+        out = turned;
+        elems *= target->joined.parts;
+    }
+    narrow(out, e->options->dtype, elems);
     DT_TRY(dt_file_write_all(fd, out, (size_t)target->bytes, err));
 out:
     return st;
@@ -170,7 +212,7 @@ static dt_status write_header(int fd, const dt_weights_exporter *e, const tensor
     dt_strbuf_init(&header);
     DT_TRY(dt_safetensors_writer_init(&writer, err));
     for (int i = 0; i < e->model->param_count; i++)
-        if (tensors[i].file == file && tensors[i].row->part == 0)
+        if (tensors[i].file == file && tensors[i].part == 0)
             dt_safetensors_writer_add(&writer, tensors[i].name, e->options->dtype, tensors[i].dim,
                                       tensors[i].shape.ndim);
     dt_safetensors_writer_end(&header, &writer);
@@ -231,7 +273,7 @@ static dt_status weights_export_tensors(dt_weights_exporter *e, dt_error *err)
     for (int i = 0; i < e->model->param_count; i++)
         largest = e->model->params[i].elems > largest ? e->model->params[i].elems : largest;
     values = malloc((size_t)largest * sizeof(*values));
-    turned = malloc((size_t)largest * sizeof(*turned));
+    turned = malloc((size_t)largest * DT_LORA_JOINED_MOST * sizeof(*turned));
     if (values == NULL || turned == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for a parameter of %lld elements",
                  (long long)largest);

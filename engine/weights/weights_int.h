@@ -106,6 +106,15 @@ const char *dt_weights_adapter_name(const dt_published *family, const char *ours
 /* The name of a parameter in an exported file, with its layout; NULL: the family has none. */
 const char *dt_weights_export_name(const dt_published_tensor **row, dt_weights_exporter *e,
                                    const char *ours);
+/* How A or B of an adapter is written: as a part of one of theirs (dt_published_tensor.parts). */
+typedef struct dt_weights_joined {
+    int part, parts; /* 0 and 1: as it is */
+    bool diagonal;   /* B: a block on the diagonal */
+} dt_weights_joined;
+
+/* DT_ERR_RECIPE if other parts of theirs have no adapter. */
+dt_status dt_weights_join_adapter(dt_weights_joined *out, dt_weights_exporter *e,
+                                  const dt_param *param, dt_error *err);
 /* adapter_config.json: new reference; NULL: no memory. */
 json_t *dt_weights_adapter_config(const dt_weights_exporter *e);
 /* Refuse what does not fit the options (DT_ERR_USAGE), and open the base of an adapter that is merged. */

@@ -162,6 +162,17 @@ static void shrink_chats(dt_recipe *out)
     out->data.too_long = DT_TOO_LONG_CUT;
 }
 
+/* Factors of longrope, one for each pair of rotated elements of a narrower head. */
+static void shrink_factors(dt_recipe *out)
+{
+    int64_t width =
+        out->model.head_width > 0 ? out->model.head_width : out->model.embed / out->model.heads;
+    int64_t pairs = (int64_t)((double)width * out->model.rotary_share) / 2;
+
+    out->model.rope_short_factors.count = at_most(out->model.rope_short_factors.count, pairs);
+    out->model.rope_long_factors.count = at_most(out->model.rope_long_factors.count, pairs);
+}
+
 static void shrink_model(dt_recipe *out)
 {
     out->model.preset = "";
@@ -176,6 +187,7 @@ static void shrink_model(dt_recipe *out)
         out->model.head_width = at_most(out->model.head_width, WIDTH / HEADS);
         out->model.ffn = at_most(out->model.ffn, 4 * WIDTH);
         out->model.embed = WIDTH;
+        shrink_factors(out);
     }
     out->batch.sequences = at_most(out->batch.sequences,
                                    out->model.vocab > LARGE_VOCABULARY ? FEW_SEQUENCES : SEQUENCES);

@@ -2,12 +2,13 @@
 """The models of kind llama (recipes/architecture/families.c) against transformers, in random configurations.
 
     DTRUN_BIN=build/test/bin python3 tests/peers/families.py [--count 20] [--quick] [FAMILY...]
-    (PyTorch 2.x, transformers 5)
+    (PyTorch 2.x, transformers 5, peft)
 
 For each configuration: one step of SGD over four sequences: loss and gradients (the difference of the weights) equal
 those of transformers to 1e-5; a score, too; the same greedy text; and a run that does not change the weights exports
 them bit-identically, with a config.json that gives the same logits. For every fifth configuration also with ddp, fsdp,
-tensor, each recomputation, and documents, whose losses and gradients equal those of one rank.
+tensor, each recomputation, and documents, whose losses and gradients equal those of one rank; and an adapter for PEFT,
+whose logits equal those of the merged export.
 """
 
 import argparse
@@ -20,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 
+import peft
 import torch
 import torch.nn.functional as F
 import transformers
@@ -275,6 +277,10 @@ def check(folder, family, number, ids, worst, divide):
         worst.want(f"gradients, {division}", name,
                    apart(gradients(folder, other, before, f"{name}-{division.replace(' ', '-').replace(',', '')}"), ours))
 
+    if divide:
+        check_documents(folder, name, worst)
+        check_adapter(folder, name, rows, worst)
+
     still = launch(folder, name, {"optimizer.lr": 1e-40})
     call("export", still["run"], "--to", "hf", folder / f"{name}-out")
     after = tensors(folder / f"{name}-out")
@@ -300,6 +306,33 @@ def check(folder, family, number, ids, worst, divide):
         assert text.split() == [str(token) for token in found], f"{name}: {text} is not {found}"
     for out in folder.glob(f"{name}*"):
         subprocess.run(["rm", "-r", "--", out], check=True)
+
+
+def check_documents(folder, name, worst):
+    """Documents that end with token 7, divided among ranks: as in one process."""
+    apart_ = {"data.cross_documents": "false", "data.end_of_text": 7}
+    run = launch(folder, name, apart_)
+    before = tensors(folder / name)
+    ours = gradients(folder, run, before, f"{name}-documents")
+    for division in ("fsdp", "tensor", "full"):
+        other = launch(folder, name, apart_ | DIVISIONS[division])
+        worst.want(f"loss, documents, {division}", name, abs(other["loss"] - run["loss"]))
+        worst.want(f"gradients, documents, {division}", name,
+                   apart(gradients(folder, other, before, f"{name}-documents-{division}"), ours))
+
+
+def check_adapter(folder, name, rows, worst):
+    """An adapter, trained for a step: for PEFT, and merged."""
+    run = launch(folder, name, {"lora": 2, "optimizer.lr": 0.5, "schedule.steps": 3})
+    call("export", run["run"], "--to", "peft", folder / f"{name}-peft")
+    call("export", run["run"], "--to", "hf", "--merge", folder / f"{name}-merged")
+    loaded = peft.PeftModel.from_pretrained(fresh(folder / name), folder / f"{name}-peft").eval()
+    with torch.no_grad():
+        logits = loaded(input_ids=rows).logits
+        plain = fresh(folder / name)(input_ids=rows).logits
+        assert (logits - plain).abs().max() > 1e-3, f"{name}: the adapter does nothing"
+        merged = fresh(folder / f"{name}-merged")(input_ids=rows).logits
+    worst.want("logits of the adapter, merged", name, ((merged - logits).abs() / (1 + logits.abs())).max().item())
 
 
 def fresh(folder):
