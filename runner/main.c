@@ -10,6 +10,7 @@
 #include "runner/cli/help.h"
 #include "runner/cli/options.h"
 #include "runner/cli/report.h"
+#include "runner/queue/queue.h"
 #include "runner/relay/relay.h"
 #include "runner/sweep/sweep.h"
 
@@ -18,6 +19,7 @@ const dt_command *const dt_commands[] = {
     &dt_command_launch,
     &dt_command_run,
     &dt_command_stop,
+    &dt_command_queue,
     &dt_command_resume,
     &dt_command_fork,
     &dt_command_status,
@@ -55,6 +57,7 @@ const dt_command *const dt_commands[] = {
     &dt_command_supervise,
     &dt_command_complete,
     &dt_command_drive,
+    &dt_command_arbiter,
     NULL,
 };
 /* clang-format on */
@@ -78,6 +81,17 @@ const char *dt_command_suggest(const char *name)
         if (!dt_commands[i]->hidden)
             names[count++] = dt_commands[i]->name;
     return dt_suggest(name, names);
+}
+
+/* Sweeps and the queue go on if their processes were killed. */
+static void ensure_helpers(void)
+{
+    dt_error problem = DT_ERROR_INIT;
+
+    dt_drive_ensure_all();
+    if (dt_arbiter_ensure(&problem) != DT_OK)
+        dt_report_say("dtrun: %s", problem.message);
+    dt_error_clear(&problem);
 }
 
 static int print_version(bool json)
@@ -158,9 +172,9 @@ static dt_status call_command(const dt_command *command, int argc, char **argv, 
     } else {
         call = (dt_call){&args, &arena, dt_arguments_flag(&args, "json"), DT_EXIT_GOOD, &problems};
         DT_TRY(dt_relay_server(&server, command, &args, err));
-        /* A driver that a request to `dtrun serve` started would end with the request. */
+        /* A driver or an arbiter that a request to `dtrun serve` started would end with the request. */
         if (server == NULL && command->runs != DT_RUNS_NONE && !dt_relay_is_served())
-            dt_drive_ensure_all();
+            ensure_helpers();
         st = server != NULL ? dt_relay_call(&call, server, err) : command->run(&call, err);
         *exit_code = call.exit_code;
         if (st == DT_ERR_RECIPE &&

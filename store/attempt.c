@@ -39,6 +39,7 @@ dt_status dt_store_run_set_state(dt_store *store, const char *run, dt_run_state 
 {
     dt_sql_group group = {0};
     int64_t number, attempt;
+    bool waits = state == DT_RUN_WAITING;
     dt_run_state old;
     dt_status st = DT_OK;
 
@@ -56,14 +57,32 @@ dt_status dt_store_run_set_state(dt_store *store, const char *run, dt_run_state 
                           DT_INT(now_ms), DT_INT(exit_code), DT_TEXT(reason)));
     else
         DT_TRY(DT_SQL_RUN(store, err,
-                          "UPDATE attempts SET state = ?3, started_ms = CASE WHEN ?3 = 'queued'"
-                          " THEN started_ms ELSE coalesce(started_ms, ?4) END"
+                          "UPDATE attempts SET state = ?3, reason = ?5, started_ms = CASE WHEN"
+                          " ?3 = 'queued' THEN started_ms ELSE coalesce(started_ms, ?4) END"
                           " WHERE run = ?1 AND attempt = ?2",
-                          DT_INT(number), DT_INT(attempt), DT_TEXT(dt_run_state_name(state)),
-                          DT_INT(now_ms)));
+                          DT_INT(number), DT_INT(attempt),
+                          DT_TEXT(dt_run_state_name(waits ? DT_RUN_QUEUED : state)), DT_INT(now_ms),
+                          DT_TEXT(waits ? DT_SQL_WAITING : "")));
     if (is_now(now_ms))
         DT_TRY(
             keep_boot_clock(store, number, attempt, dt_run_state_is_terminal(state), now_ms, err));
+out:
+    return dt_sql_group_end(&group, st, err);
+}
+
+dt_status dt_store_run_claim(dt_store *store, const char *run, int64_t attempt, dt_error *err)
+{
+    dt_sql_group group = {0};
+    int64_t number, newest;
+    dt_run_state state;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_sql_group_begin(&group, store, err));
+    DT_TRY(dt_store_run_newest(store, &number, &newest, &state, run, err));
+    if (state != DT_RUN_WAITING || newest != attempt)
+        DT_THROW(err, DT_ERR_BUSY, "run '%s' does not wait: it is %s", run,
+                 dt_run_state_name(state));
+    DT_TRY(dt_store_run_set_state(store, run, DT_RUN_QUEUED, -1, "", 0, err));
 out:
     return dt_sql_group_end(&group, st, err);
 }
@@ -154,9 +173,9 @@ out:
     X(dt_attempt, started_ms, "started_ms")                                                        \
     X(dt_attempt, ended_ms, "ended_ms")                                                            \
     X(dt_attempt, elapsed_ms, "coalesce(max(0, coalesce(elapsed_ms, ended_ms - started_ms)), -1)") \
-    X(dt_attempt, state, "state")                                                                  \
+    X(dt_attempt, state, DT_SQL_SHOWN_STATE)                                                       \
     X(dt_attempt, exit_code, "exit_code")                                                          \
-    X(dt_attempt, reason, "reason")                                                                \
+    X(dt_attempt, reason, DT_SQL_SHOWN_REASON)                                                     \
     X(dt_attempt, changes_json, "changes")                                                         \
     X(dt_attempt, provenance_json, "provenance")
 
@@ -167,12 +186,12 @@ dt_status dt_store_attempt_list(dt_store *store, dt_attempt **out, int64_t *coun
 {
     return DT_SQL_LIST_OF_RUN(
         out, count, &attempt_row, store, run, arena, err,
-        DT_SQL_SELECT(ATTEMPT, "FROM attempts WHERE run = ?1 ORDER BY attempt"));
+        DT_SQL_SELECT(ATTEMPT, "FROM attempts a WHERE run = ?1 ORDER BY attempt"));
 }
 
 #define STANDING(X)                              \
     X(dt_standing, attempt, "a.attempt")         \
-    X(dt_standing, state, "a.state")             \
+    X(dt_standing, state, DT_SQL_SHOWN_STATE)    \
     X(dt_standing, recipe_json, "a.recipe_json") \
     X(dt_standing, recipe_hash, "a.recipe_hash")
 

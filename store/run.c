@@ -12,7 +12,7 @@ typedef struct newest {
     dt_run_state state;
 } newest;
 #define NEWEST(X) \
-    X(newest, run, "r.run") X(newest, attempt, "r.attempt") X(newest, state, "a.state")
+    X(newest, run, "r.run") X(newest, attempt, "r.attempt") X(newest, state, DT_SQL_SHOWN_STATE)
 
 static const dt_sql_row newest_row = DT_SQL_ROW(newest, NEWEST);
 
@@ -73,11 +73,12 @@ dt_status dt_store_run_add(dt_store *store, const dt_run *run, dt_error *err)
     DT_TRY(DT_SQL_RUN(
         store, err,
         "INSERT INTO attempts (run, attempt, state, start_step, steps_total,"
-        " created_ms, recipe_json, recipe_hash)"
-        " SELECT run, 1, 'queued', parent_step, ?2, ?3, coalesce(?4, ''), coalesce(?5, '')"
+        " created_ms, recipe_json, recipe_hash, reason)"
+        " SELECT run, 1, 'queued', parent_step, ?2, ?3, coalesce(?4, ''), coalesce(?5, ''), ?6"
         " FROM runs WHERE id = ?1",
         DT_TEXT(run->id), DT_INT(run->steps_total), DT_INT(run->created_ms),
-        DT_TEXT(run->recipe_json), DT_TEXT(run->recipe_hash)));
+        DT_TEXT(run->recipe_json), DT_TEXT(run->recipe_hash),
+        DT_TEXT(run->state == DT_RUN_WAITING ? DT_SQL_WAITING : "")));
 out:
     return dt_sql_group_end(&group, st, err);
 }

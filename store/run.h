@@ -13,7 +13,8 @@ extern "C" {
 
 /* --- a run: states, adding, finding and listing */
 typedef enum dt_run_state {
-    DT_RUN_QUEUED,
+    DT_RUN_QUEUED, /* its supervisor is about to prepare it */
+    DT_RUN_WAITING, /* in the queue (runner/queue/queue.h): nothing of it runs, and it has no supervisor */
     DT_RUN_PREPARING,
     DT_RUN_STARTING,
     DT_RUN_RUNNING,
@@ -54,7 +55,8 @@ typedef struct dt_run {
  * of this machine, which nobody can set, and the wall clock (`now_ms`) where the boot clock is unknown. */
 double dt_run_elapsed_seconds(const dt_run *run, int64_t now_ms);
 
-/* Adds a run in state queued, with attempt 1 starting at parent_step. DT_ERR_BUSY if the id is in use. */
+/* Adds a run in state queued, or waiting if run->state says so, with attempt 1 starting at parent_step. DT_ERR_BUSY if
+ * the id is in use. */
 dt_status dt_store_run_add(dt_store *store, const dt_run *run, dt_error *err);
 /* Copies the points of the run `from`, up to `step`, into attempt 1 of `run`, so that they survive the removal of
  * `from`. (metric.c) */
@@ -94,6 +96,8 @@ typedef struct dt_run_search {
 /* Returns the ids of the requested page, and the total number of matches. DT_ERR_USAGE: unknown `sort`. */
 dt_status dt_store_run_search(dt_store *store, const char ***ids, int64_t *count, int64_t *total,
                               const dt_run_search *search, dt_arena *arena, dt_error *err);
+/* Returns a text that changes when a run starts, waits, changes its state or ends: to see cheaply whether anything did. */
+dt_status dt_store_run_states(dt_store *store, const char **out, dt_arena *arena, dt_error *err);
 /* Counts the runs of the store that have not ended. */
 dt_status dt_store_run_count_active(dt_store *store, int64_t *count, dt_error *err);
 /* Lists the ids of the runs of a group, oldest first. */
@@ -109,6 +113,9 @@ dt_status dt_store_run_mean_speed(dt_store *store, double *out, const dt_run *ru
  * state after queued sets started_ms. DT_ERR_BUSY if the attempt has already ended. */
 dt_status dt_store_run_set_state(dt_store *store, const char *run, dt_run_state state,
                                  int exit_code, const char *reason, int64_t now_ms, dt_error *err);
+/* Makes a waiting run queued. DT_ERR_BUSY: it does not wait, or not with this attempt. Of several processes that call
+ * it, one gets DT_OK. */
+dt_status dt_store_run_claim(dt_store *store, const char *run, int64_t attempt, dt_error *err);
 /* Corrects the exit code and reason of an attempt that has ended. */
 dt_status dt_store_attempt_amend(dt_store *store, const char *run, int64_t attempt, int exit_code,
                                  const char *reason, dt_error *err);

@@ -16,7 +16,7 @@
 #define RUN(X)                                          \
     X(dt_run, id, "r.id")                               \
     X(dt_run, name, "r.name")                           \
-    X(dt_run, state, "a.state")                         \
+    X(dt_run, state, DT_SQL_SHOWN_STATE)                \
     X(dt_run, attempt, "r.attempt")                     \
     X(dt_run, created_ms, "r.created_ms")               \
     X(dt_run, started_ms, "a.started_ms")               \
@@ -32,7 +32,7 @@
     X(dt_run, recipe_json, "a.recipe_json")             \
     X(dt_run, recipe_hash, "a.recipe_hash")             \
     X(dt_run, exit_code, "a.exit_code")                 \
-    X(dt_run, reason, "a.reason")                       \
+    X(dt_run, reason, DT_SQL_SHOWN_REASON)              \
     X(dt_run, boot_id, "a.boot_id")                     \
     X(dt_run, started_boot_ms, "a.started_boot_ms")     \
     X(dt_run, ended_attempts_ms, ENDED_ATTEMPTS_MS)     \
@@ -150,7 +150,7 @@ static dt_status store_run_list_after(dt_store *store, dt_run **out, int64_t *co
 {
     return DT_SQL_LIST(out, count, &run_row, store, arena, err,
                        SELECT_RUN
-                       "(?1 IS NULL OR a.state = ?1)"
+                       "(?1 IS NULL OR " DT_SQL_SHOWN_STATE " = ?1)"
                        " AND (?3 IS NULL OR r.run < (SELECT run FROM runs WHERE id = ?3))"
                        " ORDER BY r.run DESC LIMIT ?2",
                        DT_TEXT(state < 0 ? NULL : dt_run_state_name((dt_run_state)state)),
@@ -171,6 +171,17 @@ dt_status dt_store_run_list_since(dt_store *store, dt_run **out, int64_t *count,
                        "(a.state NOT IN ('finished', 'failed', 'stopped') OR a.ended_ms >= ?1)"
                        " ORDER BY r.run DESC",
                        DT_INT(ended_ms));
+}
+
+dt_status dt_store_run_states(dt_store *store, const char **out, dt_arena *arena, dt_error *err)
+{
+    bool found;
+
+    return DT_SQL_FIRST(out, &found, &dt_sql_one_text, store, arena, err,
+                        "SELECT coalesce(group_concat(r.run || ' ' || a.attempt || ' ' ||"
+                        " " DT_SQL_SHOWN_STATE
+                        "), '') FROM runs r JOIN attempts a ON a.run = r.run AND"
+                        " a.attempt = r.attempt WHERE a.ended_ms IS NULL");
 }
 
 #define MARK(X)                          \
@@ -197,11 +208,12 @@ dt_status dt_store_run_marks(dt_store *store, dt_run_mark **out, int64_t *count,
  */
 
 #define ACTIVE "active" /* used in place of a state in MATCHES: a run that has not ended */
-#define MATCHES                                                                       \
-    " FROM runs r JOIN attempts a ON a.run = r.run AND a.attempt = r.attempt"         \
-    " WHERE" DT_SQL_IS_SOUND " AND (?1 IS NULL OR a.state = ?1 OR (?1 = 'active' AND" \
-    " a.state NOT IN ('finished', 'failed', 'stopped')))"                             \
-    " AND (?2 IS NULL OR instr(lower(r.name || ' ' || r.id || ' ' || r.tags ||"       \
+#define MATCHES                                                                 \
+    " FROM runs r JOIN attempts a ON a.run = r.run AND a.attempt = r.attempt"   \
+    " WHERE" DT_SQL_IS_SOUND " AND (?1 IS NULL OR " DT_SQL_SHOWN_STATE          \
+    " = ?1 OR (?1 = 'active' AND"                                               \
+    " a.state NOT IN ('finished', 'failed', 'stopped')))"                       \
+    " AND (?2 IS NULL OR instr(lower(r.name || ' ' || r.id || ' ' || r.tags ||" \
     " ' ' || r.run_group || ' ' || r.note), lower(?2)) > 0)"
 
 static const struct {
@@ -222,7 +234,7 @@ static const struct {
                                                             " OFFSET ?4"                       \
     }
     ORDER("name", "r.name"),
-    ORDER("state", "a.state"),
+    ORDER("state", DT_SQL_SHOWN_STATE),
     ORDER("step", "r.step"),
     ORDER("loss", "r.loss"),
     ORDER("valid_loss", "r.valid_loss"),

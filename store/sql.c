@@ -10,9 +10,9 @@
 /* --- states of runs, as they are stored, and elapsed times */
 
 static const char *const state_names[DT_RUN_STATE_COUNT] = {
-    [DT_RUN_QUEUED] = "queued",   [DT_RUN_PREPARING] = "preparing", [DT_RUN_STARTING] = "starting",
-    [DT_RUN_RUNNING] = "running", [DT_RUN_STOPPING] = "stopping",   [DT_RUN_FINISHED] = "finished",
-    [DT_RUN_FAILED] = "failed",   [DT_RUN_STOPPED] = "stopped",
+    [DT_RUN_WAITING] = "waiting",   [DT_RUN_QUEUED] = "queued",   [DT_RUN_PREPARING] = "preparing",
+    [DT_RUN_STARTING] = "starting", [DT_RUN_RUNNING] = "running", [DT_RUN_STOPPING] = "stopping",
+    [DT_RUN_FINISHED] = "finished", [DT_RUN_FAILED] = "failed",   [DT_RUN_STOPPED] = "stopped",
 };
 
 const char *dt_run_state_name(dt_run_state state)

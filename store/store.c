@@ -315,7 +315,7 @@ static int watch_folder(const dt_store *store)
     return watch;
 }
 
-/* Reads the events that have come. Returns whether one is about a file whose name begins with the store's. */
+/* Reads the events that have come. Returns whether one is about a file whose name begins with the store's, or the queue. */
 static bool read_changes(const dt_store *store)
 {
     char events[8192] __attribute__((aligned(__alignof__(struct inotify_event))));
@@ -329,7 +329,8 @@ static bool read_changes(const dt_store *store)
             const struct inotify_event *event = (const void *)(events + at);
 
             changed = changed || (event->mask & IN_Q_OVERFLOW) != 0 ||
-                      (event->len > 0 && strncmp(event->name, name, strlen(name)) == 0);
+                      (event->len > 0 && (strncmp(event->name, name, strlen(name)) == 0 ||
+                                          strcmp(event->name, "queue.json") == 0));
             at += (ssize_t)(sizeof(*event) + event->len);
         }
     return changed;

@@ -59,7 +59,7 @@ bool dt_store_renew(dt_store *store, const char *run);
 dt_status dt_store_move_run(dt_store *old, const char *run, dt_error *err);
 /* Returns a number that changes when another connection has changed the store. */
 dt_status dt_store_version_seen(dt_store *store, int64_t *out, dt_error *err);
-/* Waits until another process has changed the store. Returns false if none did within `seconds`, or the file system does
+/* Waits until another process has changed the store, or the file queue.json beside it. Returns false if none did within `seconds`, or the file system does
  * not tell. Two calls in a row take at least 20 ms. */
 bool dt_store_wait(dt_store *store, double seconds);
 /* Syncs all commits to the disk, so that a power loss cannot undo them. */

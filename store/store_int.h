@@ -281,13 +281,21 @@ const char *dt_checkpoint_path(const dt_store *store, const char *path, const ch
     " '*[^a-zA-Z0-9._-]*' AND r.id NOT GLOB '[.-]*' AND r.attempt BETWEEN 1 AND" \
     " 2147483647" DT_SQL_WHOLE("r.step") DT_SQL_WHOLE("r.created_ms")            \
         DT_SQL_WHOLE("r.parent_step")
-#define DT_SQL_ATTEMPT_IS_SOUND                                                             \
-    DT_SQL_WHOLE("a.start_step")                                                            \
-    DT_SQL_WHOLE("a.steps_total")                                                           \
-    DT_SQL_WHOLE("a.created_ms")                                                            \
-    DT_SQL_WHOLE("a.started_ms") DT_SQL_WHOLE("a.first_step_ms") DT_SQL_WHOLE("a.ended_ms") \
-        DT_SQL_WHOLE("a.elapsed_ms")
+#define DT_SQL_ATTEMPT_IS_SOUND   \
+    DT_SQL_WHOLE("a.start_step")  \
+    DT_SQL_WHOLE("a.steps_total") \
+    DT_SQL_WHOLE("a.created_ms")  \
+    DT_SQL_WHOLE("a.started_ms")  \
+    DT_SQL_WHOLE("a.first_step_ms") DT_SQL_WHOLE("a.ended_ms") DT_SQL_WHOLE("a.elapsed_ms")
 #define DT_SQL_IS_SOUND DT_SQL_RUN_IS_SOUND DT_SQL_ATTEMPT_IS_SOUND
+
+/* State and reason of the attempt `a` as structs and views show them. The tables of version 1 have no state of a waiting
+ * run: it is queued, with a reason that no other queued run has. */
+#define DT_SQL_WAITING "waiting"
+#define DT_SQL_SHOWN_STATE                                                                   \
+    "CASE WHEN a.state = 'queued' AND a.reason = '" DT_SQL_WAITING "' THEN '" DT_SQL_WAITING \
+    "' ELSE a.state END"
+#define DT_SQL_SHOWN_REASON "CASE WHEN a.state = 'queued' THEN '' ELSE a.reason END"
 
 /* --- schema.c */
 #define DT_STORE_VERSION 1 /* PRAGMA user_version */

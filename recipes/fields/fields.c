@@ -119,6 +119,12 @@ const dt_field dt_fields[] = {
      .fallback = "0",
      .help = "a run that lost nodes continues if at least this many are left; 0: all are "
              "needed"},
+    {.path = "preempt",
+     .type = DT_FIELD_BOOL,
+     AT(preempt),
+     .fallback = "true",
+     .help = "the queue may stop the run for one of a higher priority, and continues it later; a "
+             "command only if it has 'checkpoints' (docs/queue.md)"},
     {.path = "gpus",
      .type = DT_FIELD_INT,
      AT(gpus),

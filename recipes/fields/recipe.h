@@ -161,6 +161,7 @@ typedef struct dt_recipe {
      * {"localhost"} */
     dt_string_list nodes;
     const char *hostfile; /* "" or a file of nodes */
+    bool preempt;         /* the queue may stop the run for one of a higher priority */
     int64_t nodes_min;    /* with fewer nodes the run ends; 0: all are needed */
     int64_t gpus;         /* per node; -1: all that exist */
     int64_t ranks;        /* CPU ranks per node without a GPU; default 1 */

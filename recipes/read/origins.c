@@ -60,6 +60,11 @@ const char *dt_origin_value(const dt_field *field, const dt_yaml_node *node, dt_
     return value;
 }
 
+bool dt_origins_has(const dt_origins *origins, const char *path)
+{
+    return origins != NULL && origins->of[dt_field_find(path) - dt_fields] != NULL;
+}
+
 void dt_origins_add(dt_origins *origins, const dt_field *field, const char *value,
                     const dt_text_mark *mark, const char *from, dt_arena *arena)
 {

@@ -53,6 +53,9 @@ const char *dt_origin_value(const dt_field *field, const dt_yaml_node *node, dt_
 void dt_origins_add(dt_origins *origins, const dt_field *field, const char *value,
                     const dt_text_mark *mark, const char *from, dt_arena *arena);
 
+/* Returns whether the field `path` has another value than its default, or one that was written. origins may be NULL. */
+bool dt_origins_has(const dt_origins *origins, const char *path);
+
 /* Returns {"optimizer.lr": [...], ...}. New reference. */
 json_t *dt_origins_to_json(const dt_origins *origins);
 /* Returns the document, with the origins of an earlier attempt (NULL: none) below. New reference. */

@@ -1,4 +1,5 @@
 /* dtrun launch: starts a supervised run, or a sweep, from a recipe. */
+#include <math.h>
 #include <unistd.h>
 
 #include "recipes/fields/fields.h"
@@ -12,6 +13,7 @@
 #include "runner/launch/nodes.h"
 #include "runner/launch/preflight.h"
 #include "runner/launch/task.h"
+#include "runner/queue/queue.h"
 #include "runner/stop/stop.h"
 #include "runner/sweep/sweep.h"
 #include "runner/view/follow/follow.h"
@@ -92,22 +94,26 @@ out:
     return st;
 }
 
-/* Makes --name the last --set. */
+/* Makes the assignment the last --set. */
+static void add_set(dt_call *call, const char *assignment)
+{
+    const dt_value *sets = dt_arguments_get(call->args, "set");
+    size_t count = sets->items_count;
+    const char **items = dt_arena_alloc_array(call->arena, count + 1, sizeof(items[0]));
+
+    for (size_t i = 0; i < count; i++)
+        items[i] = sets->items[i];
+    items[count] = assignment;
+    ((dt_value *)sets)->items = items;
+    ((dt_value *)sets)->items_count = count + 1;
+}
+
 static void set_name(dt_call *call)
 {
     const dt_value *name = dt_arguments_get(call->args, "name");
-    const dt_value *sets = dt_arguments_get(call->args, "set");
-    size_t count = sets->items_count;
-    const char **items;
 
-    if (!name->given)
-        return;
-    items = dt_arena_alloc_array(call->arena, count + 1, sizeof(items[0]));
-    for (size_t i = 0; i < count; i++)
-        items[i] = sets->items[i];
-    items[count] = dt_arena_printf(call->arena, "name=%s", name->text);
-    ((dt_value *)sets)->items = items;
-    ((dt_value *)sets)->items_count = count + 1;
+    if (name->given)
+        add_set(call, dt_arena_printf(call->arena, "name=%s", name->text));
 }
 
 static dt_status launch(dt_call *call, dt_error *err)
@@ -119,8 +125,9 @@ static dt_status launch(dt_call *call, dt_error *err)
     dt_preflight flight;
     dt_recipe recipe;
     const dt_gpu_spec *gpu;
-    const char *run;
-    dt_run_estimate estimate;
+    const char *run, *nodes;
+    dt_run_estimate estimate = {.seconds_high = NAN};
+    dt_queue_wish wish;
     bool trains;
 
     DT_TRY(dt_follow_options_check(call, err));
@@ -128,8 +135,16 @@ static dt_status launch(dt_call *call, dt_error *err)
     if (dt_arguments_get(call->args, "gpus-as")->given && !dt_arguments_flag(call->args, "dry-run"))
         DT_THROW(err, DT_ERR_USAGE, "--gpus-as needs --dry-run: a run uses the GPUs of its nodes");
     DT_TRY(dt_label_options_read(&labels, call, err));
+    DT_TRY(dt_queue_wish_read(&wish, call, err));
     set_name(call);
     DT_TRY(dt_read_recipe(&recipe, &source, call->args->operands[0], call, err));
+    if (wish.queues) {
+        DT_TRY(dt_queue_take_recipe(&nodes, &wish, &recipe, &source, call, err));
+        if (nodes != NULL) {
+            add_set(call, nodes);
+            DT_TRY(dt_read_recipe(&recipe, &source, call->args->operands[0], call, err));
+        }
+    }
     if (dt_task_has_lines(recipe.task))
         return launch_task(&recipe, &source, &labels, call, err);
     trains = recipe.task == DT_TASK_TRAIN;
@@ -150,9 +165,15 @@ static dt_status launch(dt_call *call, dt_error *err)
         dt_run_estimate_note(&estimate, call);
     dt_interrupt_catch(); /* from here on Ctrl-C never leaves half of a run */
     DT_TRY(dt_store_open(&store, NULL, err));
-    (void)dt_orphans_settle(store, flight.plan.node_names, flight.plan.node_count, call->arena,
-                            NULL);
+    if (wish.queues)
+        DT_TRY(dt_queue_prepare(&wish, &flight, call, err));
+    else
+        (void)dt_orphans_settle(store, flight.plan.node_names, flight.plan.node_count, call->arena,
+                                NULL);
+    flight.waits = wish.queues;
     DT_TRY(dt_attempt_launch(&run, store, &source, &labels, NULL, &flight, call->arena, err));
+    if (wish.queues)
+        DT_TRY(dt_queue_enter(run, &wish, estimate.seconds_high, call, err));
     DT_TRY(dt_follow_as_asked(store, run, call, err));
 out:
     dt_store_close(store);
@@ -167,6 +188,7 @@ static const dt_option options[] = {
      .help = "name of the run; of a sweep: its runs are NAME-1, NAME-2, ..."},
     DT_LABEL_OPTIONS,
     DT_FOLLOW_OPTIONS,
+    DT_QUEUE_OPTIONS,
     {.name = "dry-run",
      .letter = 'n',
      .kind = DT_OPTION_FLAG,

@@ -7,8 +7,8 @@
 #include "runner/supervisor/rebuild/rebuild.h"
 #include "runner/view/runs/runs.h"
 
-static const char *const states[] = {"queued",   "preparing", "starting", "running", "stopping",
-                                     "finished", "failed",    "stopped",  NULL};
+static const char *const states[] = {"waiting",  "queued",   "preparing", "starting", "running",
+                                     "stopping", "finished", "failed",    "stopped",  NULL};
 
 static dt_status read_selection(dt_run_selection *out, const dt_call *call, dt_error *err)
 {

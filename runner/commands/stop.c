@@ -7,6 +7,7 @@
 #include "recipes/fields/fields.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
+#include "runner/queue/queue.h"
 #include "runner/stop/stop.h"
 #include "runner/supervisor/folder/run_folder.h"
 #include "runner/supervisor/folder/task_folder.h"
@@ -18,7 +19,8 @@
 #include "runner/view/runs/runs.h"
 #include "store/activity.h"
 
-#define LOOK_SECONDS 0.2
+#define STOPPED_WAITING "stopped while it waited"
+#define LOOK_SECONDS    0.2
 /* Time after the recipe's grace period: for the kill, the verification and the last rows. */
 #define PATIENCE_SECONDS 60.0
 #define TELL_SECONDS     10.0 /* between two lines of progress */
@@ -80,6 +82,10 @@ static dt_status await_end(dt_run *run, bool *left, dt_store *store, const dt_ca
             DT_THROW(err, DT_ERR_NOT_FOUND,
                      "the run history was removed or replaced while waiting");
         DT_TRY(dt_store_run_find(store, &seen, id, &arena, err));
+        if (seen.state == DT_RUN_WAITING) { /* it was preempted just before the stop */
+            (void)dt_queue_drop(store, id, STOPPED_WAITING, NULL);
+            continue;
+        }
         if (dt_run_state_is_terminal(seen.state))
             break;
         *left = dt_interrupt_seen();
@@ -227,8 +233,15 @@ static dt_status stop(dt_call *call, dt_error *err)
         DT_TRY(ask_again(&run, store, call, err));
         DT_TRY(dt_store_run_find(store, &run, run.id, call->arena,
                                  err)); /* its reason may have changed */
-    } else {
+    } else if (run.state == DT_RUN_WAITING &&
+               dt_queue_drop(store, run.id, STOPPED_WAITING, NULL) == DT_OK) {
+        DT_TRY(dt_store_run_find(store, &run, run.id, call->arena, err));
+    } else { /* also one that has just started */
         st = dt_supervisor_stop(run.id, now, &problem);
+        if (st == DT_ERR_USAGE) { /* it has ended or waits by now */
+            dt_error_clear(&problem);
+            st = DT_OK;
+        }
         if (st == DT_OK)
             st = await_end(&run, &left, store, call, &problem);
         if (st != DT_OK) {

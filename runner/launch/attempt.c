@@ -213,7 +213,7 @@ static dt_status add_row(dt_store *store, const beginning *attempt, dt_arena *ar
     dt_run row = {
         .id = attempt->run,
         .name = fork != NULL ? fork->name : recipe->name,
-        .state = DT_RUN_QUEUED,
+        .state = attempt->flight->waits ? DT_RUN_WAITING : DT_RUN_QUEUED,
         .attempt = 1,
         .created_ms = dt_clock_wall_ms(),
         .steps_total =
@@ -346,7 +346,8 @@ static dt_status begin(const char **run, dt_store *store, beginning *attempt, dt
     DT_TRY(keep_environment(*run, &flight->recipe, arena, err));
     DT_TRY(add_row(store, attempt, arena, err));
     folder = NULL; /* owned by the row now */
-    DT_TRY(supervise(store, *run, err));
+    if (!flight->waits)
+        DT_TRY(supervise(store, *run, err));
 out:
     if (folder != NULL)
         (void)dt_file_remove_tree(folder, NULL);

@@ -58,6 +58,9 @@ dt_status dt_supervisor_stop(const char *run, bool now, dt_error *err);
 /* The same, but does not start a supervisor. DT_ERR_NOT_FOUND: there is none. */
 dt_status dt_supervisor_stop_running(const char *run, bool now, dt_error *err);
 
+/* Asks for a stop after which the run waits (dt_preempted_ask came before); otherwise as dt_supervisor_stop. */
+dt_status dt_supervisor_preempt(const char *run, dt_error *err);
+
 /* True if the run has a supervisor at this moment. */
 bool dt_supervisor_is_running(const char *run);
 /* Returns the supervisor process if it is stopped by a signal (SIGSTOP) and does nothing until

@@ -29,7 +29,7 @@ refused "option '--wait' takes no value" launch a.yaml --wait=yes
 refused "--wait and --detach cannot be combined" launch a.yaml --wait --detach
 refused "--limit: expected a whole number, got 'many'" list --limit many
 refused "--limit: -1 is out of range" list --limit=-1
-refused "--state: unknown value 'runing' (one of queued, preparing," list --state runing
+refused "--state: unknown value 'runing' (one of waiting, queued, preparing," list --state runing
 refused "--format: unknown value 'xml' (one of csv, jsonl, wide)" metrics last --format xml
 refused "--top-p: 0 is out of range" generate last --top-p 0
 refused "--temperature: expected a number, got 'hot'" generate last --temperature hot

@@ -31,3 +31,5 @@ dt_test(NAME smoke_shrink LABEL unit LIBS dt_recipe_reader
     ${PROJECT_SOURCE_DIR}/runner/smoke/fault.c)
 dt_test(NAME convert_command_lines LABEL unit LIBS dt_convert
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_convert_command_lines.c)
+dt_test(NAME queue_days LABEL unit LIBS dt_base
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_queue_days.c ${PROJECT_SOURCE_DIR}/runner/queue/order.c)

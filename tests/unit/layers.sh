@@ -79,10 +79,11 @@ inside runner launch cli corpus fetch node_setup predict supervisor term transpo
 inside runner stop channel cli node_setup supervisor transport
 inside runner init cli corpus launch term
 inside runner smoke cli corpus launch node_setup/workdir supervisor term
-inside runner sweep channel cli launch stop supervisor term view
+inside runner queue channel cli launch node_setup supervisor term view
+inside runner sweep channel cli launch queue stop supervisor term view
 inside runner relay cli term
 inside runner top cli supervisor term view
-inside runner commands cli convert corpus export gc import init launch relay smoke stop sweep top view supervisor term
+inside runner commands cli convert corpus export gc import init launch queue relay smoke stop sweep top view supervisor term
 for folder in recipes/*/ engine/*/ runner/*/; do
     case $known in *" $folder"*) ;; *) complain "$folder has no rule here: say what it may include" ;; esac
 done

@@ -23,7 +23,7 @@ export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
-const states = ['queued', 'preparing', 'starting', 'running', 'stopping', 'finished', 'failed',
+const states = ['waiting', 'queued', 'preparing', 'starting', 'running', 'stopping', 'finished', 'failed',
                 'stopped', 'removed'];
 
 // activity: a more precise description than the state, if there is one.

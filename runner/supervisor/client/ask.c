@@ -214,6 +214,11 @@ dt_status dt_supervisor_stop(const char *run, bool now, dt_error *err)
     return stop(run, now, ask_any, err);
 }
 
+dt_status dt_supervisor_preempt(const char *run, dt_error *err)
+{
+    return stop(run, false, ask_any, err);
+}
+
 dt_status dt_supervisor_stop_running(const char *run, bool now, dt_error *err)
 {
     return stop(run, now, ask_running, err);

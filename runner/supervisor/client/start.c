@@ -205,7 +205,8 @@ dt_status dt_supervisor_ensure(const dt_run *run, dt_error *err)
     dt_status st;
     int fd = -1;
 
-    if (dt_run_state_is_terminal(run->state) || dt_supervisor_paused(run->id) != 0)
+    if (dt_run_state_is_terminal(run->state) || run->state == DT_RUN_WAITING ||
+        dt_supervisor_paused(run->id) != 0)
         return DT_OK; /* a paused one would only collect connections */
     dt_arena_init(&arena, 0);
     DT_TRY(dt_run_path(&folder, run->id, NULL, &arena, err));

@@ -285,3 +285,52 @@ dt_status dt_stop_mark_ask(const char *folder, int64_t attempt, bool now, dt_err
     dt_strbuf_release(&path);
     return st;
 }
+
+/* --- preempted: "ATTEMPT REASON" */
+
+#define PREEMPTED_FILE "preempted"
+
+dt_status dt_preempted_ask(const char *folder, int64_t attempt, const char *reason, dt_error *err)
+{
+    dt_strbuf path, text;
+    dt_status st;
+
+    dt_strbuf_init(&path);
+    dt_strbuf_init(&text);
+    dt_strbuf_add_fmt(&path, "%s/" PREEMPTED_FILE, folder);
+    dt_strbuf_add_fmt(&text, "%lld %s", (long long)attempt, reason);
+    st = dt_file_write_atomic(path.data, text.data, text.length, 0600, err);
+    dt_strbuf_release(&path);
+    dt_strbuf_release(&text);
+    return st;
+}
+
+const char *dt_preempted_reason(const char *folder, int64_t attempt, dt_arena *arena)
+{
+    const char *reason = NULL;
+    dt_strbuf path, text;
+    long long of = 0;
+    int length = 0;
+
+    dt_strbuf_init(&path);
+    dt_strbuf_init(&text);
+    dt_strbuf_add_fmt(&path, "%s/" PREEMPTED_FILE, folder);
+    if (dt_file_read(&text, path.data, 4096, NULL) == DT_OK &&
+        sscanf(text.data, "%lld %n", &of, &length) == 1 && of == attempt && length > 0 &&
+        dt_stop_mark_read(folder, attempt) == DT_STOP_MARK_NONE)
+        reason = dt_arena_strdup(arena, text.data + length);
+    dt_strbuf_release(&path);
+    dt_strbuf_release(&text);
+    return reason;
+}
+
+bool dt_preempted_is_asked(const char *folder, int64_t attempt)
+{
+    dt_arena arena;
+    bool asked;
+
+    dt_arena_init(&arena, 512);
+    asked = dt_preempted_reason(folder, attempt, &arena) != NULL;
+    dt_arena_release(&arena);
+    return asked;
+}

@@ -88,6 +88,16 @@ dt_stop_mark dt_stop_mark_read(const char *folder, int64_t attempt);
 /* True if the mark is DT_STOP_MARK_STOPPED. */
 bool dt_stop_mark_covers(const char *folder, int64_t attempt);
 
+/* preempted: runs/ID/preempted, by which the queue (runner/queue/queue.h) says before a stop that the attempt waits
+ * afterwards instead of ending. It applies to the attempt that it names. A stop by a person counts for more: its mark is
+ * above.
+ */
+
+dt_status dt_preempted_ask(const char *folder, int64_t attempt, const char *reason, dt_error *err);
+bool dt_preempted_is_asked(const char *folder, int64_t attempt);
+/* Returns the reason, in the arena, if the attempt is to wait; NULL: it is not. */
+const char *dt_preempted_reason(const char *folder, int64_t attempt, dt_arena *arena);
+
 /* remove: removes a run for good: its folder and its rows in the history.
  *
  * Order      one transaction removes the rows and, before it commits, renames runs/ID to runs/.removed-ID,

@@ -205,6 +205,8 @@ static dt_status read_run(dt_session *session, const char *run, dt_error *err)
     DT_TRY(dt_store_run_find(session->store, &row, run, &session->arena, err));
     if (strcmp(row.id, run) != 0)
         DT_THROW(err, DT_ERR_NOT_FOUND, "no run has the id '%s'", run);
+    if (row.state == DT_RUN_WAITING)
+        DT_THROW(err, DT_ERR_USAGE, "run '%s' waits in the queue: the arbiter starts it", run);
     if (dt_run_state_is_terminal(row.state))
         DT_THROW(err, DT_ERR_USAGE, "run '%s' has ended (%s): 'dtrun resume %s' continues with it",
                  run, dt_run_state_name(row.state), run);

@@ -1,4 +1,4 @@
-/* next_attempt: creates the attempt that follows a failed one.
+/* next_attempt: creates the attempt that follows a failed or preempted one.
  *
  * The new plan is written first; then one transaction ends the failed attempt and adds the new one. If
  * the supervisor dies in between, the next supervisor finds the failed attempt with all nodes released,
@@ -127,8 +127,9 @@ out:
 static dt_status add_event(dt_session *session, const dt_next_attempt *next, const char *reason,
                            dt_error *err)
 {
+    const char *kind = next->waits ? "preempted" : "restart";
     json_t *json =
-        json_pack("{s:s, s:I, s:I, s:I, s:I, s:o, s:b}", "event", "restart", "attempt",
+        json_pack("{s:s, s:I, s:I, s:I, s:I, s:o, s:b}", "event", kind, "attempt",
                   (json_int_t)next->attempt, "step", (json_int_t)next->start_step, "count",
                   (json_int_t)next->restarts, "nodes_lost", (json_int_t)next->nodes_lost, "reason",
                   dt_json_text(reason), "stepped", (int)next->stepped);
@@ -137,7 +138,7 @@ static dt_status add_event(dt_session *session, const dt_next_attempt *next, con
                             .sequence = -1,
                             .rank = -1,
                             .time_ms = dt_clock_wall_ms(),
-                            .kind = "restart"};
+                            .kind = kind};
     dt_strbuf text;
     dt_status st;
 
@@ -160,7 +161,7 @@ static void keep_next(const dt_session *session, const dt_next_attempt *next)
     dt_attempt_record record = session->record;
 
     record.run.attempt = next->attempt;
-    record.run.state = DT_RUN_QUEUED;
+    record.run.state = next->waits ? DT_RUN_WAITING : DT_RUN_QUEUED;
     record.run.started_ms = record.run.first_step_ms = 0;
     record.run.step = record.start_step = next->start_step;
     record.created_ms = dt_clock_wall_ms();
@@ -173,8 +174,8 @@ static void keep_next(const dt_session *session, const dt_next_attempt *next)
 
 /* Writes both records, after syncing the store: otherwise a power loss could leave a store that
  * looks like an older copy (rebuild/rebuild.c). */
-static void keep_both(dt_session *session, const dt_next_attempt *next, int code,
-                      const char *reason)
+static void keep_both(dt_session *session, const dt_next_attempt *next, dt_run_state state,
+                      int code, const char *reason)
 {
     dt_error problem = DT_ERROR_INIT;
 
@@ -184,11 +185,11 @@ static void keep_both(dt_session *session, const dt_next_attempt *next, int code
         return;
     }
     keep_next(session, next);
-    dt_session_keep_end(session, DT_RUN_FAILED, code, reason);
+    dt_session_keep_end(session, state, code, reason);
 }
 
-static dt_status add_attempt(dt_session *session, const dt_next_attempt *next, int code,
-                             const char *reason, dt_error *err)
+static dt_status add_attempt(dt_session *session, const dt_next_attempt *next, dt_run_state state,
+                             int code, const char *reason, dt_error *err)
 {
     int64_t now_ms = dt_clock_wall_ms(), added;
     bool begun = false;
@@ -198,25 +199,27 @@ static dt_status add_attempt(dt_session *session, const dt_next_attempt *next, i
     DT_TRY(dt_store_begin(session->store, err));
     begun = true;
     DT_TRY(dt_store_run_find(session->store, &row, session->run, &session->arena, err));
-    DT_TRY(dt_store_run_set_state(session->store, session->run, DT_RUN_FAILED, code, reason, now_ms,
-                                  err));
+    DT_TRY(dt_store_run_set_state(session->store, session->run, state, code, reason, now_ms, err));
     DT_TRY(dt_store_attempt_add(session->store, session->run, next->start_step, row.steps_total,
                                 row.recipe_json, row.recipe_hash, now_ms, &added, err));
     DT_ASSERT(added == next->attempt);
+    if (next->waits)
+        DT_TRY(dt_store_run_set_state(session->store, session->run, DT_RUN_WAITING, -1, "", now_ms,
+                                      err));
     DT_TRY(add_event(session, next, reason, err));
     DT_TRY(dt_store_commit(session->store, err));
     begun = false;
-    keep_both(session, next, code, reason);
+    keep_both(session, next, state, code, reason);
 out:
     if (begun)
         dt_store_rollback(session->store);
     return st;
 }
 
-dt_status dt_next_attempt_add(dt_session *session, const dt_next_attempt *next, int code,
-                              const char *reason, dt_error *err)
+dt_status dt_next_attempt_add(dt_session *session, const dt_next_attempt *next, dt_run_state state,
+                              int code, const char *reason, dt_error *err)
 {
     dt_status st = write_plan(session, next, &reason, err);
 
-    return st == DT_OK ? add_attempt(session, next, code, reason, err) : st;
+    return st == DT_OK ? add_attempt(session, next, state, code, reason, err) : st;
 }

@@ -241,14 +241,23 @@ static void add_collection(dt_session *session, dt_run_state *state, int *code, 
         *state = DT_RUN_FAILED;
 }
 
+/* Why the run waits after this attempt, which the queue stopped; NULL: it does not. Processes that may be left use what
+ * the run was stopped for. */
+static const char *preempted_reason(dt_session *session, dt_run_state state, int code)
+{
+    return state == DT_RUN_STOPPED && code != DT_EXIT_LEFT
+               ? dt_preempted_reason(session->folder, session->attempt, &session->arena)
+               : NULL;
+}
+
 /* Writes the end of the attempt to the store, together with the next attempt if there is one;
  * *again says whether there is. */
 static dt_status restart_or_end(bool *again, dt_session *session, dt_error *err)
 {
-    const char *reason, *why_not;
+    const char *reason, *why_not, *preempted;
     dt_run_state state;
     dt_next_attempt next;
-    dt_status st;
+    dt_status st = DT_OK;
     dt_restart_act act;
     int code;
 
@@ -262,10 +271,16 @@ static dt_status restart_or_end(bool *again, dt_session *session, dt_error *err)
         code = DT_EXIT_GOOD;
     }
     if (*again) {
-        DT_TRY(dt_next_attempt_add(session, &next, code, reason, err));
+        DT_TRY(dt_next_attempt_add(session, &next, DT_RUN_FAILED, code, reason, err));
         dt_log_warn("%s: attempt %lld continues from step %lld", reason, (long long)next.attempt,
                     (long long)next.start_step);
         notify(session, "restarted", next.attempt, reason);
+    } else if ((preempted = preempted_reason(session, state, code)) != NULL) {
+        DT_TRY(dt_next_attempt_find(&next, session, err));
+        next.waits = true;
+        dt_transports_remove(session->folder, false);
+        DT_TRY(dt_next_attempt_add(session, &next, state, code, preempted, err));
+        dt_log_info("%s: it continues from step %lld", preempted, (long long)next.start_step);
     } else {
         const char *hint = dt_workdir_left_hint(session->folder, reason, &session->arena);
 

@@ -236,13 +236,15 @@ typedef struct dt_next_attempt {
     int64_t steps_total;
     int64_t nodes_lost; /* lost nodes that are left out */
     bool stepped;       /* the failed attempt did a step */
+    bool waits;         /* it waits in the queue: the attempt before was preempted */
 } dt_next_attempt;
 
 /* Finds the checkpoint that the next attempt would resume from. */
 dt_status dt_next_attempt_find(dt_next_attempt *next, dt_session *session, dt_error *err);
-/* Ends this attempt with `code` and `reason`, and queues the next one. */
-dt_status dt_next_attempt_add(dt_session *session, const dt_next_attempt *next, int code,
-                              const char *reason, dt_error *err);
+/* Ends this attempt with `state`, `code` and `reason`, and adds the next one: queued, or waiting if a preemption stopped
+ * this one. */
+dt_status dt_next_attempt_add(dt_session *session, const dt_next_attempt *next, dt_run_state state,
+                              int code, const char *reason, dt_error *err);
 
 /* --- outcome.c */
 /* True if another attempt will follow; call once all events are known. */

@@ -443,6 +443,17 @@ static dt_state_fn *const table[DT_RUN_STATE_COUNT][DT_STATE_EVENT_COUNT] = {
             [DT_EVENT_RELEASED] = ignored,
             [DT_EVENT_BEGIN] = impossible,
         },
+    [DT_RUN_WAITING] = /* dt_session_load refuses it */
+    {
+        [DT_EVENT_BEGIN] = impossible,
+        [DT_EVENT_ATTACHED] = impossible,
+        [DT_EVENT_HEARD] = impossible,
+        [DT_EVENT_READY] = impossible,
+        [DT_EVENT_FAILED] = impossible,
+        [DT_EVENT_LOST] = impossible,
+        [DT_EVENT_STOP] = impossible,
+        [DT_EVENT_RELEASED] = impossible,
+    },
 };
 
 static const char *const event_names[DT_STATE_EVENT_COUNT] = {

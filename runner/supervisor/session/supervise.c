@@ -106,7 +106,7 @@ static bool is_active(const char *run, dt_arena *arena)
     dt_run row;
     bool active = dt_store_open(&store, NULL, NULL) == DT_OK &&
                   dt_store_run_find(store, &row, run, arena, NULL) == DT_OK &&
-                  !dt_run_state_is_terminal(row.state);
+                  !dt_run_state_is_terminal(row.state) && row.state != DT_RUN_WAITING;
 
     dt_store_close(store);
     return active;

@@ -1,0 +1,349 @@
+/* facts: reads what the queue decides about: machines, what runs need and use, and what they wait for. */
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/dirs.h"
+#include "base/names.h"
+#include "recipes/fields/nodes.h"
+#include "runner/queue/queue.h"
+#include "store/store.h"
+
+enum { PLAN_MAX_BYTES = 256 << 20, ENTER_MS = 60000 };
+
+typedef struct reading {
+    dt_queue_facts *out;
+    dt_order_machine *machines;
+    int64_t machine_count, machine_room;
+    const char *state; /* folder */
+    dt_store *store;
+    dt_arena *arena;
+} reading;
+
+/* --- machines */
+
+static int64_t machine_of(reading *r, const char *node)
+{
+    const char *name = dt_node_is_here(node) ? "localhost" : node;
+    dt_order_machine *added;
+
+    for (int64_t i = 0; i < r->machine_count; i++)
+        if (strcmp(r->machines[i].name, name) == 0)
+            return i;
+    r->machines = dt_arena_array_room(r->arena, r->machines, r->machine_count + 1, &r->machine_room,
+                                      sizeof(r->machines[0]));
+    added = &r->machines[r->machine_count];
+    *added = (dt_order_machine){.name = dt_arena_strdup(r->arena, name)};
+    return r->machine_count++;
+}
+
+static void take_machines(reading *r)
+{
+    for (int64_t i = 0; i < r->out->file.machine_count; i++) {
+        const dt_queue_machine *machine = &r->out->file.machines[i];
+        int64_t at = machine_of(r, machine->name);
+
+        r->machines[at].gpus = machine->gpus;
+        r->machines[at].cores = machine->cores;
+        r->machines[at].shared = machine->shared;
+        r->machines[at].closed = machine->drained;
+    }
+}
+
+/* A machine that the file does not know has at least what a plan uses there. */
+static void has_at_least(reading *r, int64_t machine, int64_t gpus, int64_t cores)
+{
+    dt_order_machine *of = &r->machines[machine];
+
+    if (dt_queue_machine_find(&r->out->file, of->name) != NULL)
+        return;
+    of->gpus = gpus > of->gpus ? gpus : of->gpus;
+    of->cores = cores > of->cores ? cores : of->cores;
+}
+
+/* --- plans */
+
+/* The parts of a plan that placing needs: parsing all of it takes most of the time of a decision. */
+typedef struct outline {
+    int64_t node_count;
+    int64_t *machine, *first_gpu; /* by node; first_gpu: of the recipe */
+    uint64_t *gpus;               /* by node: mask */
+    int64_t *cores;
+    bool preemptible;
+} outline;
+
+static void outline_node(outline *out, int64_t node, const char *name, const char *item, reading *r)
+{
+    dt_node_spec spec;
+
+    out->machine[node] = machine_of(r, name);
+    out->first_gpu[node] = item != NULL && dt_node_spec_parse(&spec, item, r->arena, NULL) == DT_OK
+                               ? spec.first_gpu
+                               : 0;
+    out->gpus[node] = 0;
+    out->cores[node] = 0;
+}
+
+static void outline_rank(outline *out, const json_t *rank)
+{
+    int64_t node = json_integer_value(json_object_get(rank, "node"));
+    int64_t replicas = json_integer_value(json_object_get(rank, "replicas"));
+    int64_t threads = json_integer_value(json_object_get(rank, "threads"));
+    const char *device = json_string_value(json_object_get(rank, "device"));
+    int64_t gpu = device != NULL ? dt_device_gpu(device) : -1;
+
+    if (node < 0 || node >= out->node_count)
+        return;
+    if (gpu < 0)
+        out->cores[node] += replicas * threads;
+    for (int64_t i = 0; gpu >= 0 && i < replicas && gpu + i < DT_ORDER_GPUS_MOST; i++)
+        out->gpus[node] |= UINT64_C(1) << (gpu + i);
+}
+
+/* Programs without checkpoints would start again from the beginning. */
+static bool may_be_preempted(const json_t *recipe)
+{
+    const char *task = json_string_value(json_object_get(recipe, "task"));
+    const json_t *preempt = json_object_get(recipe, "preempt");
+    const json_t *checkpoints = json_object_get(recipe, "checkpoints");
+
+    if (json_is_false(preempt))
+        return false;
+    return task == NULL || strcmp(task, "command") != 0 ||
+           json_string_length(json_object_get(checkpoints, "path")) > 0;
+}
+
+static dt_status outline_plan(outline *out, const json_t *plan, const char *path, reading *r,
+                              dt_error *err)
+{
+    json_t *nodes, *ranks, *rank, *node;
+    const json_t *items;
+    dt_status st = DT_OK;
+    size_t i, count;
+
+    *out = (outline){0};
+    DT_TRY(dt_json_get_array(&nodes, plan, "nodes", path, err));
+    DT_TRY(dt_json_get_array(&ranks, plan, "ranks", path, err));
+    items = json_object_get(json_object_get(plan, "recipe"), "nodes");
+    count = json_array_size(nodes);
+    out->node_count = (int64_t)count;
+    out->machine = dt_arena_alloc_array(r->arena, count + 1, sizeof(out->machine[0]));
+    out->first_gpu = dt_arena_alloc_array(r->arena, count + 1, sizeof(out->first_gpu[0]));
+    out->gpus = dt_arena_alloc_array(r->arena, count + 1, sizeof(out->gpus[0]));
+    out->cores = dt_arena_alloc_array(r->arena, count + 1, sizeof(out->cores[0]));
+    json_array_foreach(nodes, i, node) {
+        const char *name;
+
+        DT_TRY(dt_json_get_string(&name, node, "name", path, err));
+        outline_node(out, (int64_t)i, name, json_string_value(json_array_get(items, i)), r);
+    }
+    json_array_foreach(ranks, i, rank) {
+        outline_rank(out, rank);
+    }
+    out->preemptible = may_be_preempted(json_object_get(plan, "recipe"));
+out:
+    return st;
+}
+
+static dt_status read_outline(outline *out, const dt_run *run, reading *r, dt_error *err)
+{
+    const char *path = dt_arena_printf(r->arena, "%s/runs/%s/attempt-%lld/plan.json", r->state,
+                                       run->id, (long long)run->attempt);
+    json_t *plan = NULL;
+    dt_status st;
+
+    DT_TRY(dt_json_read(&plan, path, PLAN_MAX_BYTES, err));
+    DT_TRY(outline_plan(out, plan, path, r, err));
+out:
+    json_decref(plan);
+    return st;
+}
+
+/* --- one run */
+
+static int64_t highest(uint64_t mask)
+{
+    return mask == 0 ? 0 : 64 - __builtin_clzll(mask);
+}
+
+static void take_parts(dt_order_run *run, const outline *plan, reading *r)
+{
+    run->parts =
+        dt_arena_alloc_array(r->arena, (size_t)plan->node_count + 1, sizeof(run->parts[0]));
+    run->part_count = plan->node_count;
+    for (int64_t i = 0; i < plan->node_count; i++) {
+        run->parts[i] = (dt_order_part){
+            .machine = plan->machine[i], .gpus = plan->gpus[i], .cores = plan->cores[i]};
+        has_at_least(r, plan->machine[i], highest(plan->gpus[i]), plan->cores[i]);
+    }
+}
+
+/* A run that wants more processors of a machine than it has gets all of them, as it does alone. */
+static void limit_cores(dt_order_need *needs, int64_t at, const reading *r)
+{
+    int64_t left = r->machines[needs[at].machine].cores;
+
+    for (int64_t i = 0; i < at; i++)
+        left -= needs[i].machine == needs[at].machine ? needs[i].cores : 0;
+    left = left > 0 ? left : 0;
+    needs[at].cores = needs[at].cores < left ? needs[at].cores : left;
+}
+
+static void take_needs(dt_order_run *run, const outline *plan, reading *r)
+{
+    dt_order_need *needs =
+        dt_arena_alloc_array(r->arena, (size_t)plan->node_count + 1, sizeof(needs[0]));
+
+    run->needs = needs;
+    run->need_count = plan->node_count;
+    for (int64_t i = 0; i < plan->node_count; i++) {
+        int64_t last = highest(plan->gpus[i]);
+        int64_t first = last > 0 ? __builtin_ctzll(plan->gpus[i]) : 0;
+
+        needs[i] = (dt_order_need){.machine = plan->machine[i],
+                                   .gpus = last - first,
+                                   .from_gpu = plan->first_gpu[i],
+                                   .cores = plan->cores[i]};
+        has_at_least(r, plan->machine[i], last, plan->cores[i]);
+        limit_cores(needs, i, r);
+    }
+}
+
+static dt_status after_of(dt_order_after *out, const char *ids, reading *r, dt_error *err)
+{
+    char *words = dt_arena_strdup(r->arena, ids), *rest = words;
+    dt_error problem = DT_ERROR_INIT;
+    dt_status st = DT_OK;
+    dt_run run;
+
+    *out = DT_AFTER_GOOD;
+    for (char *id; (id = strsep(&rest, " ")) != NULL && *out != DT_AFTER_FAILED;) {
+        if (id[0] == '\0')
+            continue;
+        st = dt_store_run_find(r->store, &run, id, r->arena, &problem);
+        if (st != DT_OK && st != DT_ERR_NOT_FOUND)
+            DT_THROW(err, st, "%s", problem.message);
+        if (st != DT_OK || strcmp(run.id, id) != 0 ||
+            (dt_run_state_is_terminal(run.state) && run.state != DT_RUN_FINISHED))
+            *out = DT_AFTER_FAILED;
+        else if (run.state != DT_RUN_FINISHED)
+            *out = DT_AFTER_OPEN;
+        st = DT_OK;
+        dt_error_clear(&problem);
+    }
+out:
+    dt_error_clear(&problem);
+    return st;
+}
+
+/* Expected milliseconds until a run is done, by its mean speed so far, or by what its launch expected; 0: unknown. */
+static int64_t left_of(const dt_run *run, const dt_queue_entry *entry, int64_t now_ms)
+{
+    int64_t done = run->step - run->parent_step, left = run->steps_total - run->step;
+    double elapsed_ms = dt_run_elapsed_seconds(run, now_ms) * 1000; /* NaN: never started */
+
+    if (run->steps_total > 0 && done > 0 && elapsed_ms > 0)
+        return (int64_t)(elapsed_ms * (double)left / (double)done) + 1;
+    if (entry == NULL || entry->lasts_ms <= 0)
+        return 0;
+    return elapsed_ms < (double)entry->lasts_ms ? entry->lasts_ms - (int64_t)elapsed_ms
+           : isnan(elapsed_ms)                  ? entry->lasts_ms
+                                                : 1;
+}
+
+static dt_status take_run(dt_order_run *out, const dt_run *run, reading *r, dt_error *err)
+{
+    const dt_queue_entry *entry = dt_queue_entry_find(&r->out->file, run->id);
+    int64_t now_ms = dt_clock_wall_ms();
+    dt_status st = DT_OK;
+    outline plan;
+
+    *out = (dt_order_run){.id = run->id,
+                          .waits = run->state == DT_RUN_WAITING,
+                          .stopping = run->state == DT_RUN_STOPPING,
+                          .place = run->created_ms,
+                          .started_ms = run->started_ms,
+                          .group = -1};
+    if (entry != NULL) {
+        out->priority = entry->priority;
+        out->place = entry->place;
+        out->held = entry->held;
+        out->not_before_ms = entry->not_before_ms;
+        out->guaranteed_until_ms =
+            run->started_ms +
+            (r->out->file.guarantee_ms << (entry->preemptions < 20 ? entry->preemptions : 20));
+        DT_TRY(after_of(&out->after, entry->after, r, err));
+    }
+    if (entry == NULL && out->waits) /* its launch is about to add it, or died */
+        out->not_before_ms = run->created_ms + ENTER_MS;
+    if (read_outline(&plan, run, r, NULL) != DT_OK)
+        goto out; /* of a run of another version, or without a plan: it uses nothing that is known */
+    out->preemptible = entry != NULL && plan.preemptible && run->state == DT_RUN_RUNNING;
+    if (!out->waits) {
+        take_parts(out, &plan, r);
+        out->end_ms = now_ms + left_of(run, entry, now_ms);
+        out->end_ms = out->end_ms > now_ms ? out->end_ms : 0;
+        goto out;
+    }
+    if (entry != NULL && entry->units > 0) {
+        out->units = entry->units;
+        out->unit_gpus = entry->unit_gpus;
+        out->unit_cores = entry->unit_cores;
+    } else {
+        take_needs(out, &plan, r);
+    }
+    out->lasts_ms = left_of(run, entry, now_ms);
+out:
+    return st;
+}
+
+dt_status dt_queue_would_fit(bool *fits, const char **needs, const dt_queue_file *file,
+                             const dt_queue_wish *wish, const dt_plan *plan, dt_arena *arena,
+                             dt_error *err)
+{
+    dt_queue_facts facts = {.file = *file};
+    dt_order_run run = {.id = "", .waits = true};
+    reading r = {.out = &facts, .arena = arena};
+    json_t *json = dt_plan_to_json(plan);
+    dt_status st = DT_OK;
+    outline of;
+
+    take_machines(&r);
+    DT_TRY(outline_plan(&of, json, "the plan", &r, err));
+    run.units = wish->units;
+    run.unit_gpus = wish->unit_gpus;
+    run.unit_cores = wish->unit_cores;
+    if (wish->units == 0)
+        take_needs(&run, &of, &r);
+    facts.order = (dt_order){.machines = r.machines, .machine_count = r.machine_count};
+    *fits = dt_order_fits_alone(&facts.order, &run, true, arena);
+    *needs = dt_queue_needs(&facts.order, &run, arena);
+out:
+    json_decref(json);
+    return st;
+}
+
+dt_status dt_queue_look(dt_queue_facts *out, dt_store *store, dt_arena *arena, dt_error *err)
+{
+    reading r = {.out = out, .store = store, .arena = arena};
+    dt_status st = DT_OK;
+    int64_t count;
+
+    *out = (dt_queue_facts){0};
+    DT_TRY(dt_dir_path(&r.state, DT_DIR_STATE, arena, err));
+    DT_TRY(dt_queue_read(&out->file, arena, err));
+    DT_TRY(dt_store_run_list_since(store, &out->runs, &count, INT64_MAX, arena, err));
+    take_machines(&r);
+    out->order = (dt_order){
+        .run_count = count,
+        .strict = out->file.strict,
+        .now_ms = dt_clock_wall_ms(),
+        .runs = dt_arena_alloc_array(arena, (size_t)count + 1, sizeof(out->order.runs[0]))};
+    for (int64_t i = 0; i < count; i++)
+        DT_TRY(take_run(&out->order.runs[i], &out->runs[i], &r, err));
+    out->order.machines = r.machines;
+    out->order.machine_count = r.machine_count;
+    dt_order_decide(&out->order, arena);
+out:
+    return st;
+}

@@ -1,0 +1,169 @@
+/* queue: runs that wait for machines of one's own, and the arbiter that starts and preempts them (docs/queue.md).
+ *
+ * A waiting run has its folder, its plan and its row, in state waiting; it has no supervisor. queue.json in the state
+ * folder has what the queue knows besides: priorities, places, dependencies, machines. What a waiting run needs is in its
+ * plan, and so is what a running one uses; nothing is stored twice, so any process can decide (order.h), and one that
+ * dies between two actions leaves nothing half done:
+ *   start     the plan gets its place, then the row is queued (dt_store_run_claim), then a supervisor starts; a queued
+ *             run without one gets it from the next command that looks
+ *   preempt   runs/ID/preempted.json, then a stop; the supervisor ends the attempt and adds the next one, waiting, in one
+ *             transaction. A stop by a person removes the file
+ * The arbiter (`dtrun arbiter`) is a detached process, one a state folder, by queue.lock; it ends when nothing waits.
+ *
+ * Ownership  everything that is read lives in the arena
+ * Threads    any number of processes: queue.json changes under queue.json.lock, by rename
+ */
+#ifndef DT_RUNNER_QUEUE_QUEUE_H
+#define DT_RUNNER_QUEUE_QUEUE_H
+
+#include "base/json.h"
+#include "base/memory.h"
+#include "recipes/plan/plan.h"
+#include "runner/cli/command.h"
+#include "runner/launch/preflight.h"
+#include "runner/node_setup/probe/probe.h"
+#include "runner/queue/order.h"
+#include "store/run.h"
+
+/* --- file: queue.json, {"queue": 1, "strict", "guarantee_ms", "runs": [...], "machines": [...]} */
+
+typedef struct dt_queue_entry {
+    const char *run;
+    int64_t priority;
+    int64_t place; /* lower is earlier; at first the time of the launch in ms */
+    bool held;
+    int64_t not_before_ms;             /* 0: at once */
+    const char *after;                 /* ids of runs, separated by blanks */
+    int64_t units;                     /* GPUs or ranks of a run without nodes; 0: it has nodes */
+    int64_t unit_gpus, unit_cores;     /* of such a run */
+    int64_t lasts_ms;                  /* expected duration of the whole run; 0: unknown */
+    int64_t preemptions, preempted_ms; /* how often, and for how long in all */
+    const char *by;                    /* run that it was preempted for last; "": none */
+    int64_t since_ms;                  /* waits since */
+} dt_queue_entry;
+
+typedef struct dt_queue_machine {
+    const char *name; /* as in recipes; "localhost" */
+    int64_t gpus, cores;
+    bool shared; /* runs without nodes may get it: `queue nodes add` */
+    bool drained;
+} dt_queue_machine;
+
+typedef struct dt_queue_file {
+    dt_queue_entry *entries;
+    int64_t entry_count, entry_room;
+    dt_queue_machine *machines;
+    int64_t machine_count, machine_room;
+    bool strict;          /* no run overtakes another */
+    int64_t guarantee_ms; /* a run is not preempted before; each preemption doubles it */
+    dt_arena *arena;
+    int lock; /* -1: read only */
+} dt_queue_file;
+
+/* Reads the file, which need not exist. DT_ERR_CORRUPT names it. */
+dt_status dt_queue_read(dt_queue_file *out, dt_arena *arena, dt_error *err);
+/* The same, locked until dt_queue_close, for a change. */
+dt_status dt_queue_open(dt_queue_file *out, dt_arena *arena, dt_error *err);
+dt_status dt_queue_write(dt_queue_file *file, dt_error *err);
+void dt_queue_close(dt_queue_file *file);
+/* Find an entry or a machine; NULL: there is none. `add` returns the new or the existing one. */
+dt_queue_entry *dt_queue_entry_find(const dt_queue_file *file, const char *run);
+dt_queue_entry *dt_queue_entry_add(dt_queue_file *file, const char *run);
+dt_queue_machine *dt_queue_machine_find(const dt_queue_file *file, const char *node);
+dt_queue_machine *dt_queue_machine_add(dt_queue_file *file, const char *node);
+/* Adds the machine of a probe, with its GPUs and processors. */
+void dt_queue_machine_probed(dt_queue_file *file, const dt_node_probe *probe);
+
+/* What a launch with --queue asks for. */
+typedef struct dt_queue_wish {
+    bool queues; /* --queue was given */
+    int64_t priority, not_before_ms, lasts_ms;
+    const char *after;
+    int64_t units, unit_gpus, unit_cores;
+} dt_queue_wish;
+
+/* --- facts: what order.h decides about, from the store, queue.json and the plans */
+
+typedef struct dt_queue_facts {
+    dt_order order;
+    dt_run *runs; /* [order.run_count], the rows behind order.runs */
+    dt_queue_file file;
+} dt_queue_facts;
+
+/* Whether the plan would fit on the machines of the file if nothing else ran, and text that says what it needs. */
+dt_status dt_queue_would_fit(bool *fits, const char **needs, const dt_queue_file *file,
+                             const dt_queue_wish *wish, const dt_plan *plan, dt_arena *arena,
+                             dt_error *err);
+/* Reads everything, and decides. */
+dt_status dt_queue_look(dt_queue_facts *out, dt_store *store, dt_arena *arena, dt_error *err);
+/* Returns what a run needs, "2 GPUs on gpu1, 2 GPUs on gpu2", and why it waits, in one line: "1 GPU free on gpu1; r12 ends
+ * in about 20 min". */
+const char *dt_queue_needs(const dt_order *order, const dt_order_run *run, dt_arena *arena);
+const char *dt_queue_reason(const dt_queue_facts *facts, int64_t index, dt_arena *arena);
+/* Lists the indices of the waiting runs in the order in which they start. */
+void dt_queue_sorted(int64_t **out, int64_t *count, const dt_queue_facts *facts, dt_arena *arena);
+
+/* --- launch: options of `dtrun launch --queue`, and the entry of a new run */
+
+#define DT_QUEUE_OPTIONS                                                                   \
+    {.name = "queue",                                                                      \
+     .kind = DT_OPTION_FLAG,                                                               \
+     .help = "wait until what the run needs is free (docs/queue.md)"},                     \
+        {.name = "priority",                                                               \
+         .kind = DT_OPTION_INT,                                                            \
+         .value = "N",                                                                     \
+         .fallback = "0",                                                                  \
+         .low = -1000,                                                                     \
+         .high = 1000,                                                                     \
+         .help = "with --queue: higher ones start first, and may preempt lower ones"},     \
+        {.name = "after",                                                                  \
+         .kind = DT_OPTION_LIST,                                                           \
+         .value = "RUN",                                                                   \
+         .help = "with --queue: start once this run has finished; never if it fails"},     \
+        {.name = "not-before",                                                             \
+         .kind = DT_OPTION_TEXT,                                                           \
+         .value = "TIME",                                                                  \
+         .help = "with --queue: start at 18:30, 2026-12-24T18:30 or +2h at the earliest"}, \
+    {                                                                                      \
+        .name = "lasts", .kind = DT_OPTION_TEXT, .value = "TIME",                          \
+        .help = "with --queue: expected duration, as 90m, if it cannot be estimated"       \
+    }
+/* Reads the options; DT_ERR_USAGE if one is given without --queue, or names no run. */
+dt_status dt_queue_wish_read(dt_queue_wish *out, dt_call *call, dt_error *err);
+/* Refuses a recipe that cannot wait. For one without nodes: chooses machines on which it could run, and returns them as the value of --set ("nodes=[...]");
+ * NULL: the recipe names its nodes. DT_ERR_RECIPE: it never fits, with what would. */
+dt_status dt_queue_take_recipe(const char **nodes, dt_queue_wish *io, const dt_recipe *recipe,
+                               const dt_recipe_source *source, dt_call *call, dt_error *err);
+/* Before a checked run is launched: learns what its machines have. DT_ERR_RECIPE: it never fits, or waits for Slurm;
+ * DT_ERR_USAGE: it needs a secret that is not kept. */
+dt_status dt_queue_prepare(const dt_queue_wish *wish, const dt_preflight *flight, dt_call *call,
+                           dt_error *err);
+/* After it was launched: adds its entry, and starts an arbiter. Until then nobody starts it. seconds: its expected
+ * duration; NaN: unknown. */
+dt_status dt_queue_enter(const char *run, const dt_queue_wish *wish, double seconds, dt_call *call,
+                         dt_error *err);
+
+/* --- act: what the arbiter does with a run */
+
+/* Returns the nodes of a recipe for the place of a run; items: the nodes that the recipe names. */
+void dt_queue_items(dt_string_list *out, const dt_order *order, const dt_order_run *run,
+                    const dt_string_list *items, dt_arena *arena);
+
+/* Starts a waiting run at its place. DT_ERR_BUSY: it does not wait any more. */
+dt_status dt_queue_start(dt_store *store, const dt_queue_facts *facts, int64_t index,
+                         dt_error *err);
+/* Preempts a run. Returns when its supervisor has accepted; the run waits once it has stopped. */
+dt_status dt_queue_preempt(const dt_queue_facts *facts, int64_t index, dt_error *err);
+/* Ends a waiting run: it never starts. DT_ERR_BUSY: it does not wait any more. */
+dt_status dt_queue_drop(dt_store *store, const char *run, const char *reason, dt_error *err);
+
+/* --- arbiter */
+
+/* Runs `dtrun arbiter`. DT_ERR_BUSY: another one runs. */
+dt_status dt_arbiter_main(dt_error *err);
+/* *needed: runs wait. */
+dt_status dt_arbiter_is_needed(bool *needed, dt_store *store, dt_error *err);
+/* Starts an arbiter if runs wait and there is none. Errors are for a note: the next command tries again. */
+dt_status dt_arbiter_ensure(dt_error *err);
+
+#endif
