@@ -173,7 +173,7 @@ static dt_status launch(dt_call *call, dt_error *err)
     flight.waits = wish.queues;
     DT_TRY(dt_attempt_launch(&run, store, &source, &labels, NULL, &flight, call->arena, err));
     if (wish.queues)
-        DT_TRY(dt_queue_enter(run, &wish, estimate.seconds_high, call, err));
+        DT_TRY(dt_queue_enter(run, &wish, &flight.recipe, estimate.seconds_high, call, err));
     DT_TRY(dt_follow_as_asked(store, run, call, err));
 out:
     dt_store_close(store);

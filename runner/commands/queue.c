@@ -156,7 +156,7 @@ static dt_status look(dt_queue_facts *out, dt_call *call, dt_error *err)
     dt_status st;
 
     DT_TRY(dt_store_open(&store, NULL, err));
-    DT_TRY(dt_queue_look(out, store, call->arena, err));
+    DT_TRY(dt_queue_look(out, store, NULL, call->arena, err));
 out:
     dt_store_close(store);
     return st;

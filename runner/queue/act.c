@@ -120,7 +120,7 @@ static dt_status place_run(const dt_queue_facts *facts, int64_t index, dt_arena 
 {
     const dt_order_run *run = &facts->order.runs[index];
     const dt_run *row = &facts->runs[index];
-    dt_string_list nodes;
+    dt_string_list nodes, items;
     const char *path;
     dt_status st = DT_OK;
     dt_plan plan;
@@ -128,7 +128,12 @@ static dt_status place_run(const dt_queue_facts *facts, int64_t index, dt_arena 
     DT_TRY(dt_run_path(&path, row->id, NULL, arena, err));
     path = dt_arena_printf(arena, "%s/attempt-%lld/plan.json", path, (long long)row->attempt);
     DT_TRY(dt_plan_read(&plan, path, arena, err));
-    dt_queue_items(&nodes, &facts->order, run, &plan.recipe.nodes, arena);
+    items = plan.recipe.nodes;
+    items.items = dt_arena_alloc_array(arena, (size_t)items.count, sizeof(items.items[0]));
+    for (int64_t i = 0; i < items.count; i++)
+        items.items[i] = dt_queue_item_of(dt_queue_entry_find(&facts->file, row->id),
+                                          plan.node_names[i], plan.recipe.nodes.items[i], arena);
+    dt_queue_items(&nodes, &facts->order, run, &items, arena);
     if (is_same(&nodes, &plan.recipe.nodes))
         goto out;
     DT_TRY(move_plan(&plan, &facts->order, run, &nodes, arena, err));

@@ -82,11 +82,13 @@ static dt_status forget_ended(const dt_queue_facts *facts, dt_store *store, dt_a
                               dt_error *err)
 {
     dt_queue_file file = {.lock = -1};
+    int64_t kept = 0, here = 0;
     dt_status st = DT_OK;
-    int64_t kept = 0;
     dt_run run;
 
-    if (facts->file.entry_count == 0)
+    for (int64_t i = 0; i < facts->order.run_count; i++)
+        here += dt_queue_entry_find(&facts->file, facts->runs[i].id) != NULL;
+    if (here == facts->file.entry_count)
         return DT_OK;
     DT_TRY(dt_queue_open(&file, arena, err));
     for (int64_t i = 0; i < file.entry_count; i++) {
@@ -121,14 +123,14 @@ static bool waits_or_stops(const dt_queue_facts *facts)
 }
 
 /* One decision. *over: nothing waits. *seconds: until the next one if nothing happens before. */
-static dt_status decide(bool *over, double *seconds, dt_store *store, dt_arena *arena,
-                        dt_error *err)
+static dt_status decide(bool *over, double *seconds, dt_store *store, dt_queue_plans *plans,
+                        dt_arena *arena, dt_error *err)
 {
     bool again = false, changed = false;
     dt_queue_facts facts;
     dt_status st = DT_OK;
 
-    DT_TRY(dt_queue_look(&facts, store, arena, err));
+    DT_TRY(dt_queue_look(&facts, store, plans, arena, err));
     *over = !waits_or_stops(&facts);
     for (int64_t i = 0; i < facts.order.run_count; i++)
         act_on(&again, &changed, store, &facts, i, arena);
@@ -190,6 +192,7 @@ static dt_status run_arbiter(dt_store *store, const char *queue, const char *sta
     const char *seen = "";
     double begun = dt_clock_monotonic_seconds(), seconds = 0;
     bool over = false, settled = false;
+    dt_queue_plans *plans = dt_queue_plans_open();
     dt_status st = DT_OK;
     dt_arena arena;
 
@@ -202,7 +205,7 @@ static dt_status run_arbiter(dt_store *store, const char *queue, const char *sta
         st = see(&seen, store, queue, &arena,
                  &problem); /* before the decision: changes meanwhile count */
         if (st == DT_OK)
-            st = decide(&over, &seconds, store, &arena, &problem);
+            st = decide(&over, &seconds, store, plans, &arena, &problem);
         if (st != DT_OK) {
             dt_log_error("%s", problem.message);
             over = false;
@@ -218,6 +221,7 @@ static dt_status run_arbiter(dt_store *store, const char *queue, const char *sta
         dt_arena_reset(&arena);
     }
     dt_starts_clear(starts);
+    dt_queue_plans_close(plans);
     dt_arena_release(&arena);
     return DT_OK;
 }

@@ -281,8 +281,8 @@ out:
     return st;
 }
 
-dt_status dt_queue_enter(const char *run, const dt_queue_wish *wish, double seconds, dt_call *call,
-                         dt_error *err)
+dt_status dt_queue_enter(const char *run, const dt_queue_wish *wish, const dt_recipe *recipe,
+                         double seconds, dt_call *call, dt_error *err)
 {
     dt_queue_file file = {.lock = -1};
     dt_queue_entry *entry;
@@ -298,6 +298,9 @@ dt_status dt_queue_enter(const char *run, const dt_queue_wish *wish, double seco
             entry->place = file.entries[i].place + 1;
     entry->not_before_ms = wish->not_before_ms;
     entry->after = wish->after;
+    for (int64_t i = 0; i < recipe->nodes.count && wish->units == 0; i++)
+        entry->nodes = dt_arena_printf(call->arena, "%s%s%s", entry->nodes, i > 0 ? "\n" : "",
+                                       recipe->nodes.items[i]);
     entry->units = wish->units;
     entry->unit_gpus = wish->unit_gpus;
     entry->unit_cores = wish->unit_cores;

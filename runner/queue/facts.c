@@ -1,5 +1,7 @@
 /* facts: reads what the queue decides about: machines, what runs need and use, and what they wait for. */
 #include <math.h>
+#include <search.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -16,6 +18,7 @@ typedef struct reading {
     dt_order_machine *machines;
     int64_t machine_count, machine_room;
     const char *state; /* folder */
+    dt_queue_plans *plans;
     dt_store *store;
     dt_arena *arena;
 } reading;
@@ -66,20 +69,21 @@ static void has_at_least(reading *r, int64_t machine, int64_t gpus, int64_t core
 /* The parts of a plan that placing needs: parsing all of it takes most of the time of a decision. */
 typedef struct outline {
     int64_t node_count;
-    int64_t *machine, *first_gpu; /* by node; first_gpu: of the recipe */
+    const char **names;           /* by node, as the next ones */
+    int64_t *machine, *first_gpu; /* machine: in this look; first_gpu: of the recipe */
     uint64_t *gpus;               /* by node: mask */
     int64_t *cores;
     bool preemptible;
 } outline;
 
-static void outline_node(outline *out, int64_t node, const char *name, const char *item, reading *r)
+static void outline_node(outline *out, int64_t node, const char *name, const char *item,
+                         dt_arena *arena)
 {
     dt_node_spec spec;
 
-    out->machine[node] = machine_of(r, name);
-    out->first_gpu[node] = item != NULL && dt_node_spec_parse(&spec, item, r->arena, NULL) == DT_OK
-                               ? spec.first_gpu
-                               : 0;
+    out->names[node] = dt_arena_strdup(arena, name);
+    out->first_gpu[node] =
+        item != NULL && dt_node_spec_parse(&spec, item, arena, NULL) == DT_OK ? spec.first_gpu : 0;
     out->gpus[node] = 0;
     out->cores[node] = 0;
 }
@@ -113,7 +117,7 @@ static bool may_be_preempted(const json_t *recipe)
            json_string_length(json_object_get(checkpoints, "path")) > 0;
 }
 
-static dt_status outline_plan(outline *out, const json_t *plan, const char *path, reading *r,
+static dt_status outline_plan(outline *out, const json_t *plan, const char *path, dt_arena *arena,
                               dt_error *err)
 {
     json_t *nodes, *ranks, *rank, *node;
@@ -127,15 +131,15 @@ static dt_status outline_plan(outline *out, const json_t *plan, const char *path
     items = json_object_get(json_object_get(plan, "recipe"), "nodes");
     count = json_array_size(nodes);
     out->node_count = (int64_t)count;
-    out->machine = dt_arena_alloc_array(r->arena, count + 1, sizeof(out->machine[0]));
-    out->first_gpu = dt_arena_alloc_array(r->arena, count + 1, sizeof(out->first_gpu[0]));
-    out->gpus = dt_arena_alloc_array(r->arena, count + 1, sizeof(out->gpus[0]));
-    out->cores = dt_arena_alloc_array(r->arena, count + 1, sizeof(out->cores[0]));
+    out->names = dt_arena_alloc_array(arena, count + 1, sizeof(out->names[0]));
+    out->first_gpu = dt_arena_alloc_array(arena, count + 1, sizeof(out->first_gpu[0]));
+    out->gpus = dt_arena_alloc_array(arena, count + 1, sizeof(out->gpus[0]));
+    out->cores = dt_arena_alloc_array(arena, count + 1, sizeof(out->cores[0]));
     json_array_foreach(nodes, i, node) {
         const char *name;
 
         DT_TRY(dt_json_get_string(&name, node, "name", path, err));
-        outline_node(out, (int64_t)i, name, json_string_value(json_array_get(items, i)), r);
+        outline_node(out, (int64_t)i, name, json_string_value(json_array_get(items, i)), arena);
     }
     json_array_foreach(ranks, i, rank) {
         outline_rank(out, rank);
@@ -145,17 +149,103 @@ out:
     return st;
 }
 
-static dt_status read_outline(outline *out, const dt_run *run, reading *r, dt_error *err)
+/* --- plans that were read before */
+
+typedef struct known {
+    const char *key; /* run, attempt, and whether it waits */
+    outline plan;
+} known;
+
+struct dt_queue_plans {
+    void *root; /* of tsearch */
+    int64_t count;
+    dt_arena arena;
+};
+
+enum { PLANS_MOST = 20000 }; /* then all are forgotten, and those that are needed are read again */
+
+static int by_key(const void *a, const void *b)
 {
+    return strcmp(((const known *)a)->key, ((const known *)b)->key);
+}
+
+static void leave(void *node)
+{
+    (void)node; /* in the arena */
+}
+
+static void forget_plans(dt_queue_plans *plans)
+{
+    tdestroy(plans->root, leave);
+    plans->root = NULL;
+    plans->count = 0;
+    dt_arena_reset(&plans->arena);
+}
+
+dt_queue_plans *dt_queue_plans_open(void)
+{
+    dt_queue_plans *plans = dt_calloc(1, sizeof(*plans));
+
+    dt_arena_init(&plans->arena, 0);
+    return plans;
+}
+
+void dt_queue_plans_close(dt_queue_plans *plans)
+{
+    if (plans == NULL)
+        return;
+    forget_plans(plans);
+    dt_arena_release(&plans->arena);
+    free(plans);
+}
+
+static dt_status know_plan(const outline **out, const dt_run *run, reading *r, dt_error *err)
+{
+    dt_arena *arena = r->plans != NULL ? &r->plans->arena : r->arena;
+    known wanted = {.key = dt_arena_printf(r->arena, "%s %lld %d", run->id, (long long)run->attempt,
+                                           run->state == DT_RUN_WAITING)};
     const char *path = dt_arena_printf(r->arena, "%s/runs/%s/attempt-%lld/plan.json", r->state,
                                        run->id, (long long)run->attempt);
+    known *const *found = r->plans != NULL ? tfind(&wanted, &r->plans->root, by_key) : NULL, *added;
     json_t *plan = NULL;
-    dt_status st;
+    dt_status st = DT_OK;
 
+    if (found != NULL) {
+        *out = &(*found)->plan;
+        return DT_OK;
+    }
     DT_TRY(dt_json_read(&plan, path, PLAN_MAX_BYTES, err));
-    DT_TRY(outline_plan(out, plan, path, r, err));
+    added = dt_arena_alloc(arena, sizeof(*added));
+    DT_TRY(outline_plan(&added->plan, plan, path, arena, err));
+    *out = &added->plan;
+    if (r->plans == NULL)
+        goto out;
+    added->key = dt_arena_strdup(arena, wanted.key);
+    (void)tsearch(added, &r->plans->root, by_key); /* without memory it is read again */
+    r->plans->count++;
 out:
     json_decref(plan);
+    return st;
+}
+
+static void find_machines(outline *io, reading *r)
+{
+    io->machine =
+        dt_arena_alloc_array(r->arena, (size_t)io->node_count + 1, sizeof(io->machine[0]));
+    for (int64_t i = 0; i < io->node_count; i++)
+        io->machine[i] = machine_of(r, io->names[i]);
+}
+
+/* The outline of the run's plan, with the machines of this look. */
+static dt_status read_outline(outline *out, const dt_run *run, reading *r, dt_error *err)
+{
+    const outline *plan;
+    dt_status st;
+
+    DT_TRY(know_plan(&plan, run, r, err));
+    *out = *plan;
+    find_machines(out, r);
+out:
     return st;
 }
 
@@ -189,7 +279,19 @@ static void limit_cores(dt_order_need *needs, int64_t at, const reading *r)
     needs[at].cores = needs[at].cores < left ? needs[at].cores : left;
 }
 
-static void take_needs(dt_order_run *run, const outline *plan, reading *r)
+static int64_t first_gpu_of(const dt_queue_entry *entry, const outline *plan, int64_t node,
+                            reading *r)
+{
+    const char *item = dt_queue_item_of(entry, plan->names[node], NULL, r->arena);
+    dt_node_spec spec;
+
+    return item != NULL && dt_node_spec_parse(&spec, item, r->arena, NULL) == DT_OK
+               ? spec.first_gpu
+               : plan->first_gpu[node];
+}
+
+static void take_needs(dt_order_run *run, const dt_queue_entry *entry, const outline *plan,
+                       reading *r)
 {
     dt_order_need *needs =
         dt_arena_alloc_array(r->arena, (size_t)plan->node_count + 1, sizeof(needs[0]));
@@ -202,7 +304,7 @@ static void take_needs(dt_order_run *run, const outline *plan, reading *r)
 
         needs[i] = (dt_order_need){.machine = plan->machine[i],
                                    .gpus = last - first,
-                                   .from_gpu = plan->first_gpu[i],
+                                   .from_gpu = last > 0 ? first_gpu_of(entry, plan, i, r) : 0,
                                    .cores = plan->cores[i]};
         has_at_least(r, plan->machine[i], last, plan->cores[i]);
         limit_cores(needs, i, r);
@@ -290,7 +392,7 @@ static dt_status take_run(dt_order_run *out, const dt_run *run, reading *r, dt_e
         out->unit_gpus = entry->unit_gpus;
         out->unit_cores = entry->unit_cores;
     } else {
-        take_needs(out, &plan, r);
+        take_needs(out, entry, &plan, r);
     }
     out->lasts_ms = left_of(run, entry, now_ms);
 out:
@@ -309,12 +411,13 @@ dt_status dt_queue_would_fit(bool *fits, const char **needs, const dt_queue_file
     outline of;
 
     take_machines(&r);
-    DT_TRY(outline_plan(&of, json, "the plan", &r, err));
+    DT_TRY(outline_plan(&of, json, "the plan", arena, err));
+    find_machines(&of, &r);
     run.units = wish->units;
     run.unit_gpus = wish->unit_gpus;
     run.unit_cores = wish->unit_cores;
     if (wish->units == 0)
-        take_needs(&run, &of, &r);
+        take_needs(&run, NULL, &of, &r);
     facts.order = (dt_order){.machines = r.machines, .machine_count = r.machine_count};
     *fits = dt_order_fits_alone(&facts.order, &run, true, arena);
     *needs = dt_queue_needs(&facts.order, &run, arena);
@@ -323,13 +426,16 @@ out:
     return st;
 }
 
-dt_status dt_queue_look(dt_queue_facts *out, dt_store *store, dt_arena *arena, dt_error *err)
+dt_status dt_queue_look(dt_queue_facts *out, dt_store *store, dt_queue_plans *plans,
+                        dt_arena *arena, dt_error *err)
 {
-    reading r = {.out = out, .store = store, .arena = arena};
+    reading r = {.out = out, .store = store, .plans = plans, .arena = arena};
     dt_status st = DT_OK;
     int64_t count;
 
     *out = (dt_queue_facts){0};
+    if (plans != NULL && plans->count > PLANS_MOST)
+        forget_plans(plans);
     DT_TRY(dt_dir_path(&r.state, DT_DIR_STATE, arena, err));
     DT_TRY(dt_queue_read(&out->file, arena, err));
     DT_TRY(dt_store_run_list_since(store, &out->runs, &count, INT64_MAX, arena, err));

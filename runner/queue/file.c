@@ -1,4 +1,5 @@
 /* file: reads and writes queue.json. */
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -78,17 +79,41 @@ static void write_numbers(json_t *object, const void *record, const number *numb
             json_integer(*(const int64_t *)(const void *)((const char *)record + numbers[i].at)));
 }
 
+static dt_queue_entry *append_entry(dt_queue_file *file)
+{
+    file->entries = dt_arena_array_room(file->arena, file->entries, file->entry_count + 1,
+                                        &file->entry_room, sizeof(file->entries[0]));
+    file->by_run = NULL;
+    return &file->entries[file->entry_count++];
+}
+
+static int by_run(const void *a, const void *b)
+{
+    return strcmp((*(const dt_queue_entry *const *)a)->run,
+                  (*(const dt_queue_entry *const *)b)->run);
+}
+
+static void sort_entries(dt_queue_file *io)
+{
+    io->by_run =
+        dt_arena_alloc_array(io->arena, (size_t)io->entry_count + 1, sizeof(io->by_run[0]));
+    for (int64_t i = 0; i < io->entry_count; i++)
+        io->by_run[i] = &io->entries[i];
+    qsort((void *)io->by_run, (size_t)io->entry_count, sizeof(io->by_run[0]), by_run);
+}
+
 static dt_status read_entry(dt_queue_file *io, const json_t *object, dt_error *err)
 {
     dt_queue_entry entry = {0};
     dt_status st;
 
     DT_TRY(get_text(&entry.run, object, "run", io->arena, err));
+    DT_TRY(get_text(&entry.nodes, object, "nodes", io->arena, err));
     DT_TRY(get_text(&entry.after, object, "after", io->arena, err));
     DT_TRY(get_text(&entry.by, object, "by", io->arena, err));
     DT_TRY(dt_json_get_bool(&entry.held, object, "held", "queue.json", err));
     DT_TRY(read_numbers(&entry, entry_numbers, COUNT(entry_numbers), object, err));
-    *dt_queue_entry_add(io, entry.run) = entry;
+    *append_entry(io) = entry;
 out:
     return st;
 }
@@ -124,6 +149,7 @@ dt_status dt_queue_read(dt_queue_file *out, dt_arena *arena, dt_error *err)
     json_array_foreach(json_object_get(json, "runs"), i, item) {
         DT_TRY(read_entry(out, item, err));
     }
+    sort_entries(out);
     json_array_foreach(json_object_get(json, "machines"), i, item) {
         DT_TRY(read_machine(out, item, err));
     }
@@ -171,8 +197,9 @@ dt_status dt_queue_write(dt_queue_file *file, dt_error *err)
     dt_strbuf_init(&text);
     for (int64_t i = 0; i < file->entry_count; i++) {
         const dt_queue_entry *entry = &file->entries[i];
-        json_t *object = json_pack("{s:s, s:s, s:s, s:b}", "run", entry->run, "after", entry->after,
-                                   "by", entry->by, "held", (int)entry->held);
+        json_t *object = json_pack("{s:s, s:o, s:s, s:s, s:b}", "run", entry->run, "nodes",
+                                   dt_json_text(entry->nodes), "after", entry->after, "by",
+                                   entry->by, "held", (int)entry->held);
 
         write_numbers(object, entry, entry_numbers, COUNT(entry_numbers));
         json_array_append_new(runs, object);
@@ -208,6 +235,13 @@ void dt_queue_close(dt_queue_file *file)
 
 dt_queue_entry *dt_queue_entry_find(const dt_queue_file *file, const char *run)
 {
+    const dt_queue_entry key = {.run = run}, *wanted = &key, **found;
+
+    if (file->by_run != NULL) {
+        found = bsearch(&wanted, (const void *)file->by_run, (size_t)file->entry_count,
+                        sizeof(file->by_run[0]), by_run);
+        return found != NULL ? &file->entries[*found - file->entries] : NULL;
+    }
     for (int64_t i = 0; i < file->entry_count; i++)
         if (strcmp(file->entries[i].run, run) == 0)
             return &file->entries[i];
@@ -220,11 +254,22 @@ dt_queue_entry *dt_queue_entry_add(dt_queue_file *file, const char *run)
 
     if (found != NULL)
         return found;
-    file->entries = dt_arena_array_room(file->arena, file->entries, file->entry_count + 1,
-                                        &file->entry_room, sizeof(file->entries[0]));
-    found = &file->entries[file->entry_count++];
-    *found = (dt_queue_entry){.run = dt_arena_strdup(file->arena, run), .after = "", .by = ""};
+    found = append_entry(file);
+    *found = (dt_queue_entry){
+        .run = dt_arena_strdup(file->arena, run), .nodes = "", .after = "", .by = ""};
     return found;
+}
+
+const char *dt_queue_item_of(const dt_queue_entry *entry, const char *node, const char *item,
+                             dt_arena *arena)
+{
+    char *lines = dt_arena_strdup(arena, entry != NULL ? entry->nodes : ""), *rest = lines;
+    size_t length = strlen(node);
+
+    for (char *line; (line = strsep(&rest, "\n")) != NULL;)
+        if (strncmp(line, node, length) == 0 && (line[length] == ' ' || line[length] == '\0'))
+            return line;
+    return item;
 }
 
 /* All names of this machine are one machine. */

@@ -32,7 +32,9 @@ typedef struct dt_queue_entry {
     int64_t priority;
     int64_t place; /* lower is earlier; at first the time of the launch in ms */
     bool held;
-    int64_t not_before_ms;             /* 0: at once */
+    int64_t not_before_ms; /* 0: at once */
+    const char *
+        nodes; /* items of the recipe at the launch, one a line: a place changes those of the plan; "": no nodes */
     const char *after;                 /* ids of runs, separated by blanks */
     int64_t units;                     /* GPUs or ranks of a run without nodes; 0: it has nodes */
     int64_t unit_gpus, unit_cores;     /* of such a run */
@@ -52,6 +54,7 @@ typedef struct dt_queue_machine {
 typedef struct dt_queue_file {
     dt_queue_entry *entries;
     int64_t entry_count, entry_room;
+    const dt_queue_entry **by_run; /* [entry_count] sorted by run; NULL: entries were added */
     dt_queue_machine *machines;
     int64_t machine_count, machine_room;
     bool strict;          /* no run overtakes another */
@@ -68,6 +71,9 @@ dt_status dt_queue_write(dt_queue_file *file, dt_error *err);
 void dt_queue_close(dt_queue_file *file);
 /* Find an entry or a machine; NULL: there is none. `add` returns the new or the existing one. */
 dt_queue_entry *dt_queue_entry_find(const dt_queue_file *file, const char *run);
+/* Returns the item of the recipe for this node of the run's plan; `item`, that of the plan, if the entry has none. */
+const char *dt_queue_item_of(const dt_queue_entry *entry, const char *node, const char *item,
+                             dt_arena *arena);
 dt_queue_entry *dt_queue_entry_add(dt_queue_file *file, const char *run);
 dt_queue_machine *dt_queue_machine_find(const dt_queue_file *file, const char *node);
 dt_queue_machine *dt_queue_machine_add(dt_queue_file *file, const char *node);
@@ -94,8 +100,14 @@ typedef struct dt_queue_facts {
 dt_status dt_queue_would_fit(bool *fits, const char **needs, const dt_queue_file *file,
                              const dt_queue_wish *wish, const dt_plan *plan, dt_arena *arena,
                              dt_error *err);
-/* Reads everything, and decides. */
-dt_status dt_queue_look(dt_queue_facts *out, dt_store *store, dt_arena *arena, dt_error *err);
+/* What plans say, kept between two looks: a plan does not change while its attempt waits, nor while it runs. */
+typedef struct dt_queue_plans dt_queue_plans;
+dt_queue_plans *dt_queue_plans_open(void);
+void dt_queue_plans_close(dt_queue_plans *plans); /* accepts NULL */
+
+/* Reads everything, and decides. plans: may be NULL. */
+dt_status dt_queue_look(dt_queue_facts *out, dt_store *store, dt_queue_plans *plans,
+                        dt_arena *arena, dt_error *err);
 /* Returns what a run needs, "2 GPUs on gpu1, 2 GPUs on gpu2", and why it waits, in one line: "1 GPU free on gpu1; r12 ends
  * in about 20 min". */
 const char *dt_queue_needs(const dt_order *order, const dt_order_run *run, dt_arena *arena);
@@ -140,8 +152,8 @@ dt_status dt_queue_prepare(const dt_queue_wish *wish, const dt_preflight *flight
                            dt_error *err);
 /* After it was launched: adds its entry, and starts an arbiter. Until then nobody starts it. seconds: its expected
  * duration; NaN: unknown. */
-dt_status dt_queue_enter(const char *run, const dt_queue_wish *wish, double seconds, dt_call *call,
-                         dt_error *err);
+dt_status dt_queue_enter(const char *run, const dt_queue_wish *wish, const dt_recipe *recipe,
+                         double seconds, dt_call *call, dt_error *err);
 
 /* --- act: what the arbiter does with a run */
 
