@@ -47,6 +47,7 @@ dt_status dt_dataset_divide_text(dt_dataset *dataset, const dt_data_files *train
         goto out;
     DT_TRY(dt_token_stream_divide(&head, &tail, &dataset->train, files, kept, mixture->count, err));
     dataset->train = head;
+    dt_token_stream_release(&dataset->validation); /* of no file */
     dataset->validation = tail;
 out:
     return st;
