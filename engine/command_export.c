@@ -2,10 +2,13 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "engine/commands.h"
 #include "engine/generate/text.h"
+#include "engine/gguf/gguf.h"
 #include "engine/weights/weights.h"
 
 static dt_status parse_dtype(dt_dtype *out, const char *text, dt_error *err)
@@ -23,7 +26,15 @@ static dt_status parse_dtype(dt_dtype *out, const char *text, dt_error *err)
     return DT_FAIL(err, DT_ERR_USAGE, "--dtype is '%s': expected fp32, bf16 or fp16", text);
 }
 
-static dt_status parse_export(dt_weights_export_options *out, int argc, char **argv, dt_error *err)
+/* A GGUF file instead of a folder. */
+typedef struct wanted_gguf {
+    const char *path, *name; /* path NULL: none */
+    dt_gguf_type type;
+    bool replace;
+} wanted_gguf;
+
+static dt_status parse_export(dt_weights_export_options *out, wanted_gguf *gguf, int argc,
+                              char **argv, dt_error *err)
 {
     static const struct option options[] = {{"checkpoint", required_argument, NULL, 'c'},
                                             {"output", required_argument, NULL, 'o'},
@@ -32,6 +43,10 @@ static dt_status parse_export(dt_weights_export_options *out, int argc, char **a
                                             {"file-mb", required_argument, NULL, 'm'},
                                             {"peft", no_argument, NULL, 'p'},
                                             {"merge", no_argument, NULL, 'g'},
+                                            {"gguf", required_argument, NULL, 'u'},
+                                            {"type", required_argument, NULL, 't'},
+                                            {"name", required_argument, NULL, 'n'},
+                                            {"force", no_argument, NULL, 'f'},
                                             {NULL, 0, NULL, 0}};
     double megabytes = 5000;
     int option;
@@ -55,6 +70,20 @@ static dt_status parse_export(dt_weights_export_options *out, int argc, char **a
         case 'm':
             DT_TRY(dt_argument_number(&megabytes, optarg, "--file-mb", 0.001, 1e6, err));
             break;
+        case 'u':
+            gguf->path = optarg;
+            break;
+        case 't':
+            if (!dt_gguf_type_of(&gguf->type, optarg))
+                DT_THROW(err, DT_ERR_USAGE, "--type is '%s': expected f32, f16, bf16 or q8_0",
+                         optarg);
+            break;
+        case 'n':
+            gguf->name = optarg;
+            break;
+        case 'f':
+            gguf->replace = true;
+            break;
         case 'p':
             out->peft = true;
             break;
@@ -67,8 +96,8 @@ static dt_status parse_export(dt_weights_export_options *out, int argc, char **a
     }
     if (optind < argc)
         DT_TRY(dt_argument_refuse(argv, -1, err));
-    if (out->checkpoint == NULL || out->output == NULL)
-        DT_THROW(err, DT_ERR_USAGE, "--checkpoint or --output is missing");
+    if (out->checkpoint == NULL || (out->output == NULL) == (gguf->path == NULL))
+        DT_THROW(err, DT_ERR_USAGE, "expected --checkpoint, and --output or --gguf");
     out->file_bytes = (int64_t)(megabytes * 1e6);
 out:
     return st;
@@ -141,8 +170,34 @@ out:
     return st;
 }
 
+/* Exports to a folder beside the file, which is then removed. */
+static dt_status export_gguf(dt_gguf_result *out, dt_weights_export_result *result,
+                             dt_weights_export_options *options, const wanted_gguf *gguf,
+                             dt_error *err)
+{
+    dt_status st = DT_OK, removed;
+    dt_strbuf folder;
+
+    dt_strbuf_init(&folder);
+    dt_strbuf_add_fmt(&folder, "%s.weights-%d", gguf->path, (int)getpid());
+    options->output = folder.data;
+    options->dtype = DT_F32;
+    options->file_bytes = INT64_MAX;
+    if (!gguf->replace && dt_file_exists(gguf->path))
+        DT_THROW(err, DT_ERR_USAGE, "'%s' already exists (--force replaces it)", gguf->path);
+    DT_TRY(dt_weights_export(result, options, err));
+    st = dt_gguf_write(out, folder.data, gguf->path, gguf->type, gguf->name, gguf->replace, err);
+    removed = dt_file_remove_tree(folder.data, st == DT_OK ? err : NULL);
+    st = st == DT_OK ? removed : st;
+out:
+    dt_strbuf_release(&folder);
+    return st;
+}
+
 dt_status dt_engine_export(int argc, char **argv, dt_error *err)
 {
+    wanted_gguf gguf = {.name = "", .type = DT_GGUF_F16};
+    dt_gguf_result written;
     dt_weights_export_options options;
     dt_weights_export_result result;
     comparison logits = {0};
@@ -151,18 +206,23 @@ dt_status dt_engine_export(int argc, char **argv, dt_error *err)
     dt_status st = DT_OK;
 
     dt_strbuf_init(&text);
-    DT_TRY(parse_export(&options, argc, argv, err));
+    DT_TRY(parse_export(&options, &gguf, argc, argv, err));
     logits.checkpoint = options.checkpoint;
     options.check = compare_logits;
     options.self = &logits;
-    DT_TRY(dt_weights_export(&result, &options, err));
+    if (gguf.path != NULL)
+        DT_TRY(export_gguf(&written, &result, &options, &gguf, err));
+    else
+        DT_TRY(dt_weights_export(&result, &options, err));
     object = json_pack("{s:o, s:I, s:o, s:s, s:I, s:I, s:I}", "checkpoint",
                        dt_json_text(options.checkpoint), "step", (json_int_t)result.step, "output",
-                       dt_json_text(options.output), "model_type", result.model_type, "parameters",
-                       (json_int_t)result.parameters, "bytes", (json_int_t)result.bytes, "files",
-                       (json_int_t)result.files);
+                       dt_json_text(gguf.path != NULL ? gguf.path : options.output), "model_type",
+                       result.model_type, "parameters", (json_int_t)result.parameters, "bytes",
+                       (json_int_t)result.bytes, "files", (json_int_t)result.files);
     if (object == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
+    if (gguf.path != NULL)
+        json_object_set_new(object, "bytes", json_integer((json_int_t)written.bytes));
     if (options.merge) {
         json_object_set_new(object, "logits_difference", dt_json_number(logits.difference));
         json_object_set_new(object, "logits_largest", dt_json_number(logits.largest));

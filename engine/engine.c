@@ -28,7 +28,9 @@ static const char help[] =
     "       dtrun-engine evaluate (--checkpoint DIR | --recipe FILE) --input FILE [--device NAME]\n"
     "                             [--threads N] [--precision P]\n"
     "       dtrun-engine export --checkpoint DIR --output DIR [--origin DIR] [--dtype TYPE]\n"
-    "                           [--file-mb N]\n"
+    "                           [--file-mb N] [--merge] [--peft]\n"
+    "       dtrun-engine export --checkpoint DIR --gguf FILE [--type TYPE] [--name NAME] [--force]\n"
+    "                           [--origin DIR] [--merge]\n"
     "       dtrun-engine --version | --help\n"
     "\n"
     "train      run one rank of a plan, of any task; 'dtrun launch' writes the plan and starts the "
@@ -82,6 +84,7 @@ static const char help[] =
     "  --output DIR       folder to create\n"
     "  --origin DIR       take config.json and tokenizer files from this folder\n"
     "  --dtype TYPE       fp32 (default), bf16 or fp16\n"
+    "  --gguf FILE        write a GGUF file; --type f32, f16 (default), bf16 or q8_0\n"
     "  --file-mb N        maximum size of the tensors in one file, in MB (default 5000)\n";
 
 int main(int argc, char **argv)

@@ -18,20 +18,21 @@ static dt_status read_wish(wish *out, const dt_call *call, dt_error *err)
 {
     static const struct {
         const char *option;
-        const dt_export_format *format, *or_else;
-    } only[] = {{"checkpoint", &dt_export_hf, &dt_export_peft},
-                {"dtype", &dt_export_hf, &dt_export_peft},
-                {"file-mb", &dt_export_hf, NULL},
-                {"merge", &dt_export_hf, NULL},
-                {"wide", &dt_export_csv, NULL},
-                {"experiment", &dt_export_mlflow, NULL},
-                {"follow", &dt_export_mlflow, NULL}};
+        const dt_export_format *format, *or_else, *or_third;
+    } only[] = {{"checkpoint", &dt_export_hf, &dt_export_peft, &dt_export_gguf},
+                {"dtype", &dt_export_hf, &dt_export_peft, NULL},
+                {"file-mb", &dt_export_hf, NULL, NULL},
+                {"merge", &dt_export_hf, &dt_export_gguf, NULL},
+                {"type", &dt_export_gguf, NULL, NULL},
+                {"wide", &dt_export_csv, NULL, NULL},
+                {"experiment", &dt_export_mlflow, NULL, NULL},
+                {"follow", &dt_export_mlflow, NULL, NULL}};
     static const struct {
         const char *option;
         const dt_export_format *format;
-    } never[] = {{"name", &dt_export_hf},    {"name", &dt_export_peft},
-                 {"name", &dt_export_html},  {"force", &dt_export_hf},
-                 {"force", &dt_export_peft}, {"force", &dt_export_mlflow}};
+    } never[] = {{"name", &dt_export_hf},  {"name", &dt_export_peft},  {"name", &dt_export_html},
+                 {"force", &dt_export_hf}, {"force", &dt_export_peft}, {"force", &dt_export_mlflow},
+                 {"name", &dt_export_gguf}};
     const dt_value *to = dt_arguments_get(call->args, "to");
     const char *output = dt_arguments_get(call->args, "output")->text;
     int count = call->args->operands_count;
@@ -58,7 +59,7 @@ static dt_status read_wish(wish *out, const dt_call *call, dt_error *err)
                            out->format->name);
     for (size_t i = 0; i < sizeof(only) / sizeof(only[0]); i++)
         if (dt_arguments_get(call->args, only[i].option)->given && out->format != only[i].format &&
-            out->format != only[i].or_else)
+            out->format != only[i].or_else && out->format != only[i].or_third)
             return DT_FAIL(err, DT_ERR_USAGE, "--%s needs --to %s", only[i].option,
                            only[i].format->name);
     return DT_OK;
@@ -87,7 +88,8 @@ static dt_status find_named(dt_run *out, dt_store *store, int at, wish *asked, c
     dt_error problem = DT_ERROR_INIT;
     dt_status st = DT_OK;
 
-    if (asked->format == &dt_export_hf || asked->format == &dt_export_peft)
+    if (asked->format == &dt_export_hf || asked->format == &dt_export_peft ||
+        asked->format == &dt_export_gguf)
         st = dt_from_checkpoint_ref(&ref, &asked->which, ref, true, call, err);
     if (st != DT_OK)
         return st;
@@ -191,6 +193,7 @@ out:
     return st;
 }
 
+static const char *const gguf_types[] = {"f32", "f16", "bf16", "q8_0", NULL};
 static const char *const dtypes[] = {"fp32", "bf16", "fp16", NULL};
 
 static const dt_option options[] = {
@@ -216,7 +219,7 @@ static const dt_option options[] = {
      .letter = 'c',
      .kind = DT_OPTION_TEXT,
      .value = "STEP|best|DIR",
-     .help = "with --to hf or peft: export this checkpoint instead of the newest"},
+     .help = "with --to hf, peft or gguf: export this checkpoint instead of the newest"},
     {.name = "dtype",
      .kind = DT_OPTION_CHOICE,
      .value = "TYPE",
@@ -225,7 +228,13 @@ static const dt_option options[] = {
      .help = "with --to hf or peft: data type of the tensors"},
     {.name = "merge",
      .kind = DT_OPTION_FLAG,
-     .help = "with --to hf: add a run's adapter to the weights that it was trained on"},
+     .help = "with --to hf or gguf: add a run's adapter to the weights that it was trained on"},
+    {.name = "type",
+     .kind = DT_OPTION_CHOICE,
+     .value = "TYPE",
+     .choices = gguf_types,
+     .fallback = "f16",
+     .help = "with --to gguf: data type of the matrices"},
     {.name = "file-mb",
      .kind = DT_OPTION_NUMBER,
      .value = "N",
@@ -265,6 +274,8 @@ const dt_command dt_command_export = {
         "             safetensors, and the tokenizer that came with model.from; of a run with\n"
         "             lora with --merge, which prints by how much logits differ on a sample\n"
         "peft         DIR: the adapter of a run with lora, for PEFT\n"
+        "gguf         FILE: a checkpoint with tokenizer and chat template for llama.cpp: models\n"
+        "             of the types gpt2, llama, qwen2 and qwen3 with byte-level BPE\n"
         "mlflow       URL of a tracking server, for example http://localhost:5000: uploads\n"
         "             points, recipe, tags and state. Run it again to send what is missing, also\n"
         "             after an interruption. With --follow it waits while the server is down, and\n"

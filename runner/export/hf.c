@@ -1,4 +1,5 @@
-/* hf: exports a checkpoint as a folder for Hugging Face's transformers, or an adapter for PEFT, by calling the engine. */
+/* hf: exports a checkpoint as a folder for Hugging Face's transformers, an adapter for PEFT, or a GGUF file, by calling the
+ * engine. */
 #include <string.h>
 
 #include "base/child.h"
@@ -9,6 +10,8 @@
 #include "runner/launch/existing_run.h"
 #include "runner/launch/preflight.h"
 #include "runner/supervisor/supervisor.h"
+
+typedef enum export_form { FORM_HF, FORM_PEFT, FORM_GGUF } export_form;
 
 /* Says by how much the logits of a merged model differ. */
 static void note_difference(const dt_export_job *job, const dt_strbuf *said)
@@ -27,11 +30,11 @@ static void note_difference(const dt_export_job *job, const dt_strbuf *said)
 }
 
 /* Runs `dtrun-engine export` on the checkpoint. */
-static dt_status call_engine(const char *checkpoint, const dt_export_job *job, bool peft,
+static dt_status call_engine(const char *checkpoint, const dt_export_job *job, export_form form,
                              dt_error *err)
 {
     const dt_arguments *args = job->call->args;
-    const char *argv[20], *origin;
+    const char *argv[24], *origin;
     bool merge = dt_arguments_flag(args, "merge");
     dt_status st = DT_OK;
     dt_strbuf said, errors;
@@ -44,17 +47,19 @@ static dt_status call_engine(const char *checkpoint, const dt_export_job *job, b
     argv[argc++] = "export";
     argv[argc++] = "--checkpoint";
     argv[argc++] = checkpoint;
-    argv[argc++] = "--output";
+    argv[argc++] = form == FORM_GGUF ? "--gguf" : "--output";
     argv[argc++] = job->target;
-    argv[argc++] = "--dtype";
-    argv[argc++] = dt_arguments_get(args, "dtype")->text;
-    argv[argc++] = "--file-mb";
-    argv[argc++] = dt_arguments_get(args, "file-mb")->text;
+    argv[argc++] = form == FORM_GGUF ? "--type" : "--dtype";
+    argv[argc++] = dt_arguments_get(args, form == FORM_GGUF ? "type" : "dtype")->text;
+    argv[argc++] = form == FORM_GGUF ? "--name" : "--file-mb";
+    argv[argc++] = form == FORM_GGUF ? job->runs[0].name : dt_arguments_get(args, "file-mb")->text;
+    if (form == FORM_GGUF && job->replace)
+        argv[argc++] = "--force";
     if (dt_file_exists(origin)) {
         argv[argc++] = "--origin";
         argv[argc++] = origin;
     }
-    if (peft)
+    if (form == FORM_PEFT)
         argv[argc++] = "--peft";
     if (merge)
         argv[argc++] = "--merge";
@@ -86,15 +91,15 @@ static void note_vocabulary(const dt_export_job *job)
             job->target);
 }
 
-static dt_status write_either(const dt_export_job *job, bool peft, dt_error *err)
+static dt_status write_form(const dt_export_job *job, export_form form, dt_error *err)
 {
     const char *checkpoint;
     dt_status st = DT_OK;
 
     DT_TRY(dt_existing_run_checkpoint_path(&checkpoint, job->store, &job->runs[0], job->which,
                                            job->call->arena, err));
-    DT_TRY(call_engine(checkpoint, job, peft, err));
-    if (!peft) /* PEFT takes that of the base */
+    DT_TRY(call_engine(checkpoint, job, form, err));
+    if (form == FORM_HF) /* PEFT takes that of the base */
         note_vocabulary(job);
 out:
     return st;
@@ -102,13 +107,26 @@ out:
 
 static dt_status write_folder(const dt_export_job *job, dt_error *err)
 {
-    return write_either(job, false, err);
+    return write_form(job, FORM_HF, err);
 }
 
 static dt_status write_adapter(const dt_export_job *job, dt_error *err)
 {
-    return write_either(job, true, err);
+    return write_form(job, FORM_PEFT, err);
 }
+
+static dt_status write_gguf(const dt_export_job *job, dt_error *err)
+{
+    return write_form(job, FORM_GGUF, err);
+}
+
+const dt_export_format dt_export_gguf = {
+    .name = "gguf",
+    .target = "FILE",
+    .runs_most = 1,
+    .help = "FILE: model, tokenizer and chat template for llama.cpp",
+    .write = write_gguf,
+};
 
 const dt_export_format dt_export_peft = {
     .name = "peft",

@@ -56,6 +56,7 @@ inside engine strategy comm device model ops optim
 inside engine checkpoint comm data model strategy
 inside engine weights checkpoint data model ops strategy
 inside engine evaluation data device model tokens
+inside engine gguf ops
 inside engine search data device model
 inside engine train bleu evaluation search channel checkpoint comm data device model ops optim strategy tokens weights
 inside engine task channel generate tokens
@@ -93,7 +94,7 @@ done
 while IFS=: read -r file _ line; do
     header=${line#*\"} header=${header%\"*}
     case "$file $header" in
-    "${header%/*}"/* | engine/device/*\ engine/ops/* | engine/comm/sum.c\ */half_int.h | engine/weights/*\ */half_int.h) ;;
+    "${header%/*}"/* | engine/device/*\ engine/ops/* | engine/comm/sum.c\ */half_int.h | engine/weights/*\ */half_int.h | engine/gguf/*\ */half_int.h) ;;
     *) complain "$file includes $header, which is private to ${header%/*}/" ;;
     esac
 done < <(grep -rnE '^#include "[a-z_/0-9]+_int\.(h|cuh)"' base recipes engine store web runner)
@@ -136,7 +137,7 @@ hits=$(grep -rnE 'dt_clock_|<uv.h>|<time.h>|<unistd.h>|"runner/[a-z]*/' runner/s
 kinds=$(for file in engine/model/*/kind.c; do basename "$(dirname "$file")"; done | grep -vx decoder | paste -sd'|')
 [[ $kinds == *'|'* ]] || complain "no kinds were found in engine/model"
 hits=$(grep -rnE "[gG][pP][tT]2|(dt_($kinds)|MODEL_(${kinds^^}))(_|\\b)" --include='*.[ch]' engine recipes/{fields,cost,foreign,plan,read,rules,doc} |
-    grep -vE "^(engine/model/($kinds)/|engine/tokens/|recipes/(fields/(model_table\\.h|recipe\\.h|presets\\.[ch])|read/derive\\.c|doc/doc\\.c):)")
+    grep -vE "^(engine/model/($kinds)/|engine/tokens/|engine/gguf/|recipes/(fields/(model_table\\.h|recipe\\.h|presets\\.[ch])|read/derive\\.c|doc/doc\\.c):)")
 [ -z "$hits" ] || complain "only folders of engine/model and recipes/architecture know one model from another:"$'\n'"$hits"
 
 # The training loop does not ask which strategy it has.
