@@ -197,7 +197,7 @@ static dt_status find_kind(dt_evaluation_kind *out, const json_t *object, const 
     else
         return DT_FAIL(err, DT_ERR_USAGE,
                        "%s: expected 'prompt' with 'choices', 'prompt' with 'answer', or 'text' "
-                       "(docs/evaluation.md; 'dtrun data convert-task' reads other forms)",
+                       "(docs/evaluation.md)",
                        where);
     return DT_OK;
 }

@@ -165,6 +165,18 @@ static int64_t id_of(const vocabulary *v, const json_t *config, const char *toke
     return json_is_integer(id) ? json_integer_value(id) : -1;
 }
 
+/* Whether a post-processor puts a special token before each text. */
+static bool begins(const json_t *processor)
+{
+    const json_t *single = json_object_get(processor, "single"), *item;
+    size_t i;
+
+    json_array_foreach((json_t *)json_object_get(processor, "processors"), i, item)
+        if (begins(item))
+            return true;
+    return json_object_get(json_array_get(single, 0), "SpecialToken") != NULL;
+}
+
 static void add_special(dt_gguf_header *out, const vocabulary *v, const json_t *config)
 {
     static const struct {
@@ -172,8 +184,6 @@ static void add_special(dt_gguf_header *out, const vocabulary *v, const json_t *
     } rows[] = {{"bos_token", "bos_token_id", "tokenizer.ggml.bos_token_id"},
                 {"eos_token", "eos_token_id", "tokenizer.ggml.eos_token_id"},
                 {"pad_token", "pad_token_id", "tokenizer.ggml.padding_token_id"}};
-    const char *processor =
-        json_string_value(json_object_get(json_object_get(v->tokenizer, "post_processor"), "type"));
     int64_t id;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -181,9 +191,8 @@ static void add_special(dt_gguf_header *out, const vocabulary *v, const json_t *
         if (id >= 0)
             dt_gguf_add_u32(out, rows[i].key, (uint32_t)id);
     }
-    /* a template of the post-processor begins texts with the begin token */
     dt_gguf_add_bool(out, "tokenizer.ggml.add_bos_token",
-                     processor != NULL && strcmp(processor, "ByteLevel") != 0);
+                     begins(json_object_get(v->tokenizer, "post_processor")));
 }
 
 static dt_status add_template(dt_gguf_header *out, const vocabulary *v, const char *folder,

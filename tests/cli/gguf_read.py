@@ -14,11 +14,16 @@ TEMPLATE = "{{ messages[0]['content'] }}<end>"
 def make_tokenizer(folder):
     letters = ["\u0120", *"abcdefghijklmnopqrstuvwxyz0123456789.,:;!?()'-+=ABCDEF", "th", "the", "\u010a", "G", "H"]
     assert len(letters) == 60, len(letters)
+    # a template without and with a begin token
+    text, token = {"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "<end>", "type_id": 0}}
+    single = [token, text] if folder.name == "llama" else [text]
+    post = {"type": "TemplateProcessing", "single": single, "pair": [*single, {"Sequence": {"id": "B", "type_id": 1}}],
+            "special_tokens": {"<end>": {"id": "<end>", "ids": [60], "tokens": ["<end>"]}}}
     byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
     added = [{"id": 60, "content": "<end>", "single_word": False, "lstrip": False, "rstrip": False, "normalized": False,
               "special": True}]
     (folder / "tokenizer.json").write_text(json.dumps(
-        {"version": "1.0", "added_tokens": added, "normalizer": None, "pre_tokenizer": byte_level, "post_processor": None,
+        {"version": "1.0", "added_tokens": added, "normalizer": None, "pre_tokenizer": byte_level, "post_processor": post,
          "decoder": byte_level, "truncation": None, "padding": None,
          "model": {"type": "BPE", "vocab": {letter: i for i, letter in enumerate(letters)},
                    "merges": [["t", "h"], "th e".split()]}}))
@@ -178,6 +183,7 @@ def check(folder, path, kind_of_values):
     assert keys["tokenizer.ggml.token_type"] == [1] * 60 + [3]
     assert keys["tokenizer.ggml.merges"] == ["t h", "th e"]
     assert keys["tokenizer.ggml.eos_token_id"] == 60 and keys["tokenizer.ggml.pre"] == "gpt-2"
+    assert keys["tokenizer.ggml.add_bos_token"] == (kind == "llama")
     assert keys["tokenizer.chat_template"] == TEMPLATE
 
 

@@ -139,11 +139,11 @@ def main():
         for kind in ("gpt2", "llama", "qwen2", "qwen3"):
             folder = top / kind
             folder.mkdir()
-            tokenizer = make_tokenizer(folder, texts, False)
+            tokenizer = make_tokenizer(folder, texts, kind == "llama")  # with a begin token, or without
             (folder / "chat_template.jinja").write_text(TEMPLATE)
             make_model(kind, folder, tokenizer)
             (top / f"{kind}.yaml").write_text(
-                f"model: {{from: {kind}}}\ndata: corpus.txt\nbatch: {{tokens: 16, sequences: 1}}\n"
+                f"model: {{from: {kind}}}\ndata: corpus.txt\nbatch: {{tokens: 64, sequences: 1}}\n"
                 "optimizer: {lr: 0.000000000001, weight_decay: 0}\nschedule: {steps: 1}\n")
             dtrun("launch", "--wait", top / f"{kind}.yaml")
             dtrun("export", kind, "--to", "hf", top / f"{kind}-hf")
@@ -151,7 +151,7 @@ def main():
                 path = top / f"{kind}-{word}.gguf"
                 dtrun("export", kind, "--to", "gguf", "--type", word, path)
                 fields = compare(path, word, kind, top / f"{kind}-hf")
-            text = greedy(top / f"{kind}-f32.gguf", top / f"{kind}-hf", texts[0][:40]) if has_llama else "not installed"
+            text = greedy(top / f"{kind}-f32.gguf", top / f"{kind}-hf", texts[0][:30]) if has_llama else "not installed"
             print(f"{kind:6} tensors equal in f32, f16, bf16, q8_0; {len(fields)} keys; llama.cpp: {text}", flush=True)
 
 
