@@ -196,3 +196,16 @@ dt_status dt_read_training_recipe(dt_recipe *out, dt_recipe_source *source, cons
 out:
     return st;
 }
+
+void dt_add_set(dt_call *call, const char *assignment)
+{
+    const dt_value *sets = dt_arguments_get(call->args, "set");
+    size_t count = sets->items_count;
+    const char **items = dt_arena_alloc_array(call->arena, count + 1, sizeof(items[0]));
+
+    for (size_t i = 0; i < count; i++)
+        items[i] = sets->items[i];
+    items[count] = assignment;
+    ((dt_value *)sets)->items = items;
+    ((dt_value *)sets)->items_count = count + 1;
+}

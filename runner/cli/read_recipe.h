@@ -38,6 +38,9 @@ dt_status dt_find_weights(const char **path, const char *name, dt_arena *arena, 
     DT_STRICT_OPTION
 /* clang-format on */
 
+/* Makes the assignment the last --set of the call. */
+void dt_add_set(dt_call *call, const char *assignment);
+
 /* Fills *source with its origins. DT_ERR_RECIPE if the recipe has errors. */
 dt_status dt_read_recipe(dt_recipe *out, dt_recipe_source *source, const char *path,
                          const dt_call *call, dt_error *err);

@@ -20,14 +20,14 @@
 
 /* Launches a sweep and follows it; with --detach prints its name only. */
 static dt_status launch_sweep(const dt_recipe_source *source, const dt_labels *labels,
-                              dt_call *call, dt_error *err)
+                              const dt_queue_wish *wish, dt_call *call, dt_error *err)
 {
     const char *name;
     dt_status st = DT_OK;
     dt_strbuf text;
 
     dt_strbuf_init(&text);
-    DT_TRY(dt_sweep_launch(&name, source, labels, call, err));
+    DT_TRY(dt_sweep_launch(&name, source, labels, wish, call, err));
     if (!dt_arguments_flag(call->args, "detach")) {
         dt_report_note(call, "sweep '%s': %lld runs; Ctrl-C detaches", name,
                        (long long)source->sweep->points);
@@ -94,26 +94,12 @@ out:
     return st;
 }
 
-/* Makes the assignment the last --set. */
-static void add_set(dt_call *call, const char *assignment)
-{
-    const dt_value *sets = dt_arguments_get(call->args, "set");
-    size_t count = sets->items_count;
-    const char **items = dt_arena_alloc_array(call->arena, count + 1, sizeof(items[0]));
-
-    for (size_t i = 0; i < count; i++)
-        items[i] = sets->items[i];
-    items[count] = assignment;
-    ((dt_value *)sets)->items = items;
-    ((dt_value *)sets)->items_count = count + 1;
-}
-
 static void set_name(dt_call *call)
 {
     const dt_value *name = dt_arguments_get(call->args, "name");
 
     if (name->given)
-        add_set(call, dt_arena_printf(call->arena, "name=%s", name->text));
+        dt_add_set(call, dt_arena_printf(call->arena, "name=%s", name->text));
 }
 
 static dt_status launch(dt_call *call, dt_error *err)
@@ -141,7 +127,7 @@ static dt_status launch(dt_call *call, dt_error *err)
     if (wish.queues) {
         DT_TRY(dt_queue_take_recipe(&nodes, &wish, &recipe, &source, call, err));
         if (nodes != NULL) {
-            add_set(call, nodes);
+            dt_add_set(call, nodes);
             DT_TRY(dt_read_recipe(&recipe, &source, call->args->operands[0], call, err));
         }
     }
@@ -151,7 +137,7 @@ static dt_status launch(dt_call *call, dt_error *err)
     if (!trains && dt_arguments_get(call->args, "gpus-as")->given)
         DT_THROW(err, DT_ERR_USAGE, "--gpus-as is only for recipes that train");
     if (source.sweep->points > 0 && !dt_arguments_flag(call->args, "dry-run"))
-        return launch_sweep(&source, &labels, call, err);
+        return launch_sweep(&source, &labels, &wish, call, err);
     DT_TRY(check(&flight, &gpu, &recipe, &source, call, err));
     if (trains)
         DT_TRY(dt_run_estimate_make(&estimate, &flight, gpu, call->arena, err));
@@ -165,15 +151,11 @@ static dt_status launch(dt_call *call, dt_error *err)
         dt_run_estimate_note(&estimate, call);
     dt_interrupt_catch(); /* from here on Ctrl-C never leaves half of a run */
     DT_TRY(dt_store_open(&store, NULL, err));
-    if (wish.queues)
-        DT_TRY(dt_queue_prepare(&wish, &flight, call, err));
-    else
+    if (!wish.queues)
         (void)dt_orphans_settle(store, flight.plan.node_names, flight.plan.node_count, call->arena,
                                 NULL);
-    flight.waits = wish.queues;
-    DT_TRY(dt_attempt_launch(&run, store, &source, &labels, NULL, &flight, call->arena, err));
-    if (wish.queues)
-        DT_TRY(dt_queue_enter(run, &wish, &flight.recipe, estimate.seconds_high, call, err));
+    DT_TRY(dt_queue_launch(&run, store, &source, &labels, &wish, estimate.seconds_high, &flight,
+                           call, err));
     DT_TRY(dt_follow_as_asked(store, run, call, err));
 out:
     dt_store_close(store);

@@ -1,4 +1,5 @@
 /* dtrun run: launches a program on all nodes without a recipe file. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,10 +12,10 @@
 #include "runner/cli/tags.h"
 #include "runner/convert/tool.h"
 #include "runner/gc/gc.h"
-#include "runner/launch/attempt.h"
 #include "runner/launch/estimate.h"
 #include "runner/launch/nodes.h"
 #include "runner/launch/preflight.h"
+#include "runner/queue/queue.h"
 #include "runner/stop/stop.h"
 #include "runner/view/follow/follow.h"
 
@@ -140,17 +141,25 @@ static dt_status run(dt_call *call, dt_error *err)
     dt_labels labels = {0};
     dt_preflight flight;
     dt_recipe recipe;
-    const char *id;
+    const char *id, *nodes = NULL;
+    dt_queue_wish wish;
     dt_strbuf text;
 
     dt_strbuf_init(&text);
     DT_TRY(dt_follow_options_check(call, err));
     DT_TRY(dt_quotas_check(err));
     DT_TRY(dt_label_options_read(&labels, call, err));
+    DT_TRY(dt_queue_wish_read(&wish, call, err));
     warn_of_secrets(call);
     write_recipe(&text, call);
     source.text = text.data;
     DT_TRY(dt_read_recipe_text(&recipe, &source, call, err));
+    if (wish.queues)
+        DT_TRY(dt_queue_take_recipe(&nodes, &wish, &recipe, &source, call, err));
+    if (nodes != NULL) {
+        dt_add_set(call, nodes);
+        DT_TRY(dt_read_recipe_text(&recipe, &source, call, err));
+    }
     DT_TRY(dt_preflight_check(&flight, &recipe, &source, call->arena, err));
     DT_TRY(dt_nodes_check(&flight, recipe.name, call, err));
     if (dt_arguments_flag(call->args, "dry-run")) {
@@ -159,9 +168,10 @@ static dt_status run(dt_call *call, dt_error *err)
     }
     dt_interrupt_catch(); /* from here on Ctrl-C never leaves half of a run */
     DT_TRY(dt_store_open(&store, NULL, err));
-    (void)dt_orphans_settle(store, flight.plan.node_names, flight.plan.node_count, call->arena,
-                            NULL);
-    DT_TRY(dt_attempt_launch(&id, store, &source, &labels, NULL, &flight, call->arena, err));
+    if (!wish.queues)
+        (void)dt_orphans_settle(store, flight.plan.node_names, flight.plan.node_count, call->arena,
+                                NULL);
+    DT_TRY(dt_queue_launch(&id, store, &source, &labels, &wish, NAN, &flight, call, err));
     DT_TRY(dt_follow_as_asked(store, id, call, err));
 out:
     dt_store_close(store);
@@ -195,6 +205,7 @@ static const dt_option options[] = {
     DT_RECIPE_OPTIONS("set a value of the recipe, as in --set failure.max_restarts=2"),
     DT_LABEL_OPTIONS,
     DT_FOLLOW_OPTIONS,
+    DT_QUEUE_OPTIONS,
     {.name = "dry-run",
      .letter = 'n',
      .kind = DT_OPTION_FLAG,

@@ -1,11 +1,13 @@
 /* dtrun status: prints state, progress and ranks of a run, once or until it ends. */
 #include <math.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/metric_kinds.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
+#include "runner/queue/queue.h"
 #include "runner/supervisor/folder/task_folder.h"
 #include "runner/supervisor/supervisor.h"
 #include "runner/sweep/sweep.h"
@@ -198,6 +200,21 @@ static void report_trouble(const dt_run *run, const dt_call *call)
     dt_strbuf_release(&text);
 }
 
+/* Says why a run waits. */
+static void report_wait(const dt_run *run, dt_store *store, const dt_call *call)
+{
+    dt_queue_facts facts;
+
+    if (run->state != DT_RUN_WAITING ||
+        dt_queue_look(&facts, store, NULL, call->arena, NULL) != DT_OK)
+        return;
+    for (int64_t i = 0; i < facts.order.run_count; i++)
+        if (strcmp(facts.runs[i].id, run->id) == 0)
+            dt_report_note(call, "it waits: needs %s; %s",
+                           dt_queue_needs(&facts.order, &facts.order.runs[i], call->arena),
+                           dt_queue_reason(&facts, i, call->arena));
+}
+
 static dt_status status(dt_call *call, dt_error *err)
 {
     const char *ref = call->args->operands_count > 0 ? call->args->operands[0] : "last";
@@ -228,6 +245,7 @@ static dt_status status(dt_call *call, dt_error *err)
         DT_TRY(dt_report_json(object, err));
     } else {
         DT_TRY(print_text(store, &run, call, err));
+        report_wait(&run, store, call);
     }
     if (dt_arguments_flag(call->args, "watch") && dt_run_state_is_terminal(run.state))
         call->exit_code = dt_follow_exit_code(&run); /* it had ended before */

@@ -10,6 +10,7 @@
 #include "recipes/fields/nodes.h"
 #include "recipes/fields/values.h"
 #include "runner/cli/report.h"
+#include "runner/launch/attempt.h"
 #include "runner/launch/nodes.h"
 #include "runner/queue/queue.h"
 #include "runner/supervisor/folder/launch_env.h"
@@ -168,6 +169,11 @@ static dt_status place_units(const char **nodes, dt_queue_wish *io, const dt_rec
     io->unit_gpus = recipe->gpus > 0;
     io->units = recipe->gpus > 0 ? recipe->gpus : recipe->ranks;
     io->unit_cores = recipe->gpus > 0 ? 0 : recipe->threads > 0 ? recipe->threads : 1;
+    if (recipe->gpus <= 0 &&
+        dt_recipe_processes(recipe) > 0) { /* of a program: all on one machine */
+        io->units = 1;
+        io->unit_cores *= dt_recipe_processes(recipe);
+    }
     if (machines_text(&file, call->arena)[0] == '\0') {
         io->units = 0; /* no machine is shared: it runs on this one, as without a queue */
         return DT_OK;
@@ -201,9 +207,8 @@ dt_status dt_queue_take_recipe(const char **nodes, dt_queue_wish *io, const dt_r
                                const dt_recipe_source *source, dt_call *call, dt_error *err)
 {
     *nodes = NULL;
-    if (dt_task_has_lines(recipe->task) || source->sweep->points > 0)
-        return DT_FAIL(err, DT_ERR_USAGE,
-                       "--queue is for runs that train or run a command, one at a time");
+    if (dt_task_has_lines(recipe->task))
+        return DT_FAIL(err, DT_ERR_USAGE, "--queue is for runs that train or run a command");
     if (dt_node_is_slurm(recipe->nodes.items[0]))
         return DT_FAIL(err, DT_ERR_RECIPE,
                        "Slurm has a queue of its own: launch 'nodes: slurm' without --queue");
@@ -257,8 +262,8 @@ static dt_status check_secrets(const dt_recipe *recipe, dt_arena *arena, dt_erro
     return DT_OK;
 }
 
-dt_status dt_queue_prepare(const dt_queue_wish *wish, const dt_preflight *flight, dt_call *call,
-                           dt_error *err)
+static dt_status prepare(const dt_queue_wish *wish, const dt_preflight *flight, dt_call *call,
+                         dt_error *err)
 {
     dt_queue_file file = {.lock = -1};
     const char *needs;
@@ -281,8 +286,8 @@ out:
     return st;
 }
 
-dt_status dt_queue_enter(const char *run, const dt_queue_wish *wish, const dt_recipe *recipe,
-                         double seconds, dt_call *call, dt_error *err)
+static dt_status enter(const char *run, const dt_queue_wish *wish, const dt_recipe *recipe,
+                       double seconds, dt_call *call, dt_error *err)
 {
     dt_queue_file file = {.lock = -1};
     dt_queue_entry *entry;
@@ -312,5 +317,21 @@ dt_status dt_queue_enter(const char *run, const dt_queue_wish *wish, const dt_re
     DT_TRY(dt_arbiter_ensure(err));
 out:
     dt_queue_close(&file);
+    return st;
+}
+
+dt_status dt_queue_launch(const char **run, dt_store *store, const dt_recipe_source *source,
+                          const dt_labels *labels, const dt_queue_wish *wish, double seconds,
+                          dt_preflight *flight, dt_call *call, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    if (wish->queues)
+        DT_TRY(prepare(wish, flight, call, err));
+    flight->waits = wish->queues;
+    DT_TRY(dt_attempt_launch(run, store, source, labels, NULL, flight, call->arena, err));
+    if (wish->queues)
+        DT_TRY(enter(*run, wish, &flight->recipe, seconds, call, err));
+out:
     return st;
 }

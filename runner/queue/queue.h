@@ -146,14 +146,12 @@ dt_status dt_queue_wish_read(dt_queue_wish *out, dt_call *call, dt_error *err);
  * NULL: the recipe names its nodes. DT_ERR_RECIPE: it never fits, with what would. */
 dt_status dt_queue_take_recipe(const char **nodes, dt_queue_wish *io, const dt_recipe *recipe,
                                const dt_recipe_source *source, dt_call *call, dt_error *err);
-/* Before a checked run is launched: learns what its machines have. DT_ERR_RECIPE: it never fits, or waits for Slurm;
- * DT_ERR_USAGE: it needs a secret that is not kept. */
-dt_status dt_queue_prepare(const dt_queue_wish *wish, const dt_preflight *flight, dt_call *call,
-                           dt_error *err);
-/* After it was launched: adds its entry, and starts an arbiter. Until then nobody starts it. seconds: its expected
- * duration; NaN: unknown. */
-dt_status dt_queue_enter(const char *run, const dt_queue_wish *wish, const dt_recipe *recipe,
-                         double seconds, dt_call *call, dt_error *err);
+/* dt_attempt_launch, which for a run that waits is preceded by checks (DT_ERR_RECIPE: it never fits; DT_ERR_USAGE: it needs
+ * a secret that is not kept) and followed by its entry and the start of an arbiter; until it has its entry nobody starts
+ * it. seconds: its expected duration; NaN: unknown. */
+dt_status dt_queue_launch(const char **run, dt_store *store, const dt_recipe_source *source,
+                          const dt_labels *labels, const dt_queue_wish *wish, double seconds,
+                          dt_preflight *flight, dt_call *call, dt_error *err);
 
 /* --- act: what the arbiter does with a run */
 

@@ -25,8 +25,20 @@
 #include "store/run.h"
 #include "store/store.h"
 
-enum { TAGS_MAX = 64 };
+enum { TAGS_MAX = 64, AFTER_MOST = 64 };
 #define LAUNCH_SECONDS 600.0 /* the launch may have to fetch data */
+
+/* Adds: --queue --priority N --after RUN ... */
+static void add_queue(const char **argv, int *count, const dt_sweep_group *group, dt_arena *arena)
+{
+    char *rest = dt_arena_strdup(arena, group->after_runs);
+
+    argv[(*count)++] = "--queue";
+    argv[(*count)++] = dt_arena_printf(arena, "--priority=%lld", (long long)group->priority);
+    for (char *run; (run = strsep(&rest, " ")) != NULL && *count < 12 + 2 * TAGS_MAX + AFTER_MOST;)
+        if (run[0] != '\0')
+            argv[(*count)++] = dt_arena_printf(arena, "--after=%s", run);
+}
 
 /* Builds: launch POINT --detach --json --group G --set nodes=[...] --tag a --tag b */
 static dt_status words_of(const char **argv, const dt_sweep_group *group, int64_t index,
@@ -54,6 +66,8 @@ static dt_status words_of(const char **argv, const dt_sweep_group *group, int64_
         argv[count++] = "--tag";
         argv[count++] = tag;
     }
+    if (group->queues)
+        add_queue(argv, &count, group, arena);
     argv[count] = NULL;
 out:
     return st;
@@ -113,7 +127,7 @@ out:
 static dt_status point_begin(dt_sweep_point *point, const dt_sweep_group *group, int64_t index,
                              const dt_place *place, dt_arena *arena, dt_error *err)
 {
-    const char *argv[10 + 2 * TAGS_MAX];
+    const char *argv[14 + 2 * TAGS_MAX + AFTER_MOST];
     bool missing;
     dt_status st;
 
@@ -320,7 +334,10 @@ static dt_status begin(bool *begun, drive *of, int64_t i, dt_error *err)
     dt_status st = DT_OK;
     dt_place place;
 
-    DT_TRY(dt_place_take(&place, &of->places, &of->group, i, of->store, err));
+    if (of->group.queues && !point->again)
+        place = (dt_place){.there = true, .lock = -1}; /* it waits in the queue */
+    else
+        DT_TRY(dt_place_take(&place, &of->places, &of->group, i, of->store, err));
     *begun = place.there;
     if (!place.there) {
         if (!of->waits)

@@ -108,11 +108,13 @@ static json_t *to_json(const dt_sweep_group *group)
         json_array_append_new(points,
                               json_pack("{s:o, s:o}", "name", dt_json_text(group->points[i].name),
                                         "values", dt_json_text(group->points[i].values)));
-    return json_pack("{s:i, s:o, s:I, s:I, s:o, s:I, s:f, s:o, s:o}", "sweep", 1, "group",
-                     dt_json_text(group->name), "at_once", (json_int_t)group->at_once, "nodes",
-                     (json_int_t)group->nodes, "metric", dt_json_text(group->metric), "after",
-                     (json_int_t)group->after, "keep", group->keep, "tags",
-                     dt_json_text(group->tags), "points", points);
+    return json_pack("{s:i, s:o, s:I, s:I, s:o, s:I, s:f, s:o, s:b, s:I, s:s, s:o}", "sweep", 1,
+                     "group", dt_json_text(group->name), "at_once", (json_int_t)group->at_once,
+                     "nodes", (json_int_t)group->nodes, "metric", dt_json_text(group->metric),
+                     "after", (json_int_t)group->after, "keep", group->keep, "tags",
+                     dt_json_text(group->tags), "queues", (int)group->queues, "priority",
+                     (json_int_t)group->priority, "comes_after", group->after_runs, "points",
+                     points);
 }
 
 dt_status dt_group_write_progress(const dt_sweep_group *group, dt_error *err)
@@ -260,6 +262,11 @@ dt_status dt_group_read(dt_sweep_group *out, const char *name, dt_arena *arena, 
                               err)); /* missing in older files: all */
     DT_TRY(dt_json_get_int(&out->after, sweep, "after", "a sweep", err));
     DT_TRY(dt_json_get_number(&out->keep, sweep, "keep", "a sweep", err));
+    /* The next three are missing in older files. */
+    out->queues = json_is_true(json_object_get(sweep, "queues"));
+    DT_TRY(dt_json_get_int_or(&out->priority, sweep, "priority", 0, "a sweep", err));
+    DT_TRY(dt_json_get_string_or(&out->after_runs, sweep, "comes_after", "", "a sweep", err));
+    out->after_runs = dt_arena_strdup(arena, out->after_runs);
     DT_TRY(dt_json_get_bool(&out->ended, progress, "ended", "a sweep", err));
     DT_TRY(read_points(out, sweep, progress, arena, err));
 out:

@@ -1,7 +1,7 @@
 /* group: reads and writes the folder of a sweep.
  *
  *   $XDG_STATE_HOME/dtrun/sweeps/GROUP/
- *     sweep.json     written once: {"sweep": 1, "group", "at_once", "nodes", "metric", "after", "keep", "tags",
+ *     sweep.json     written once: {"sweep": 1, "group", "at_once", "nodes", "metric", "after", "keep", "tags", "queues", "priority", "comes_after",
  *                    "points": [{"name", "values"}]}
  *     point-N.yaml   resolved recipe of each point, from 1
  *     recipe.yaml    the recipe as written
@@ -44,6 +44,9 @@ typedef struct dt_sweep_group {
     int64_t after;
     double keep;
     const char *tags; /* separated by blanks */
+    bool queues;      /* its points wait in the queue */
+    int64_t priority;
+    const char *after_runs; /* runs that its points come after, separated by blanks */
     dt_sweep_point *points;
     int64_t count;
     bool ended;

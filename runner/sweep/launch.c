@@ -211,7 +211,8 @@ static int64_t count_side_by_side(const dt_plan *plan, int64_t nodes)
 }
 
 dt_status dt_sweep_launch(const char **name, const dt_recipe_source *source,
-                          const dt_labels *labels, dt_call *call, dt_error *err)
+                          const dt_labels *labels, const dt_queue_wish *wish, dt_call *call,
+                          dt_error *err)
 {
     int64_t count = source->sweep->points;
     dt_recipe *recipes = dt_arena_alloc_array(call->arena, (size_t)count, sizeof(*recipes));
@@ -224,6 +225,15 @@ dt_status dt_sweep_launch(const char **name, const dt_recipe_source *source,
     of.sweep->point = 0;
     DT_TRY(dt_recipe_read_all(&first, &of, call->problems, call->arena, err));
     group = group_of(&first, labels, count);
+    group.queues = wish->queues;
+    group.priority = wish->priority;
+    group.after_runs = wish->after;
+    if (wish->queues && group.nodes > 0)
+        DT_THROW(err, DT_ERR_USAGE,
+                 "'search.nodes' does not apply to --queue: leave 'nodes' out, and each run gets a "
+                 "place on the machines of 'dtrun queue nodes add'");
+    if (wish->queues && (wish->not_before_ms > 0 || wish->lasts_ms > 0))
+        DT_THROW(err, DT_ERR_USAGE, "--not-before and --lasts do not apply to a sweep");
     group.points = dt_arena_alloc_array(call->arena, (size_t)count, sizeof(group.points[0]));
     *name = labels->group != NULL && labels->group[0] != '\0' ? labels->group : first.name;
     for (int64_t i = 0; i < count; i++)
@@ -232,7 +242,7 @@ dt_status dt_sweep_launch(const char **name, const dt_recipe_source *source,
      * own. */
     DT_TRY(dt_preflight_check(&flight, &recipes[0], source, call->arena, err));
     if (group.at_once == 0)
-        group.at_once = count_side_by_side(&flight.plan, group.nodes);
+        group.at_once = wish->queues ? AT_ONCE_MOST : count_side_by_side(&flight.plan, group.nodes);
     DT_TRY(dt_group_make(&group, *name, recipes, source->text, call->arena, err));
     *name = group.name;
     DT_TRY(drive_start(&group, source->text, err));

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "recipes/read/reader.h"
 #include "runner/cli/command.h"
+#include "runner/queue/queue.h"
 #include "runner/sweep/group.h"
 #include "runner/term/term.h"
 #include "store/run.h"
@@ -30,10 +31,11 @@ void dt_drive_ensure_all(void);
 
 /* launch: creates a group from a recipe with a sweep, and starts its driver. */
 
-/* Reads and checks all points before anything is created. source->sweep gives their number;
+/* Reads and checks all points before anything is created; with wish->queues they wait in the queue. source->sweep gives their number;
  * *name lives in the arena. */
 dt_status dt_sweep_launch(const char **name, const dt_recipe_source *source,
-                          const dt_labels *labels, dt_call *call, dt_error *err);
+                          const dt_labels *labels, const dt_queue_wish *wish, dt_call *call,
+                          dt_error *err);
 
 /* resume: resumes the unfinished points of a sweep that has ended. */
 

@@ -7,7 +7,7 @@ name: own
 model: {kind: gpt2, layers: 1, heads: 1, embed: 16}
 data: {train: text.txt}
 batch: {sequences: 1, tokens: 16}
-schedule: {steps: 400}
+schedule: {kind: constant, steps: 400}
 checkpoint: {every: 0}
 evaluate: {every: 0}
 threads: $cores

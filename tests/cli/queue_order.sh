@@ -95,3 +95,20 @@ env: {TOKEN: "${env:MY_TOKEN}"}
 YAML
 MY_TOKEN=x expect 2 launch secret.yaml --queue
 says "MY_TOKEN" "DTRUN_KEEP_ENV=MY_TOKEN"
+
+# --- programs without a recipe, and sweeps
+expect 0 run --queue --detach --name echo --set threads="$cores" -- echo done
+within 60 state_is echo finished
+cat >sweep.yaml <<YAML
+$(cat own.yaml)
+sweep: {optimizer.lr: [1e-3, 2e-3, 3e-3]}
+YAML
+expect 0 queue guarantee 1d
+blocker=$(queue blocker3 $endless)
+within 60 state_is "$blocker" running
+expect 2 launch sweep.yaml --queue --not-before +1h
+says "do not apply to a sweep"
+expect 0 launch sweep.yaml --queue --detach --priority 2 --name lr --set search.at_once=0
+lists "order == ['lr-1', 'lr-2', 'lr-3'] and r['lr-3']['priority'] == 2"
+expect 0 stop "$blocker"
+for i in 1 2 3; do within 60 state_is "lr-$i" finished; done
