@@ -62,7 +62,8 @@ static const dt_published_word ropes[] = {{"1", "r"}, {"0", "n"}, {0}};
 
 /* heads of keys: 0 is num_attention_heads. head_dim: 0 is hidden_size / num_attention_heads. The arguments are the
  * defaults of the class. */
-#define SIZES(kv_heads, head_dim, eps, tied)                                                          \
+#define SIZES(kv_heads, head_dim, eps, tied) SIZES_WITH("rms_norm_eps", kv_heads, head_dim, eps, tied)
+#define SIZES_WITH(eps_key, kv_heads, head_dim, eps, tied)                                                          \
     {.key = "vocab_size",              .path = "model.vocab"},                                        \
     {.key = "hidden_size",             .path = "model.embed"},                                        \
     {.key = "num_hidden_layers",       .path = "model.layers"},                                       \
@@ -70,7 +71,7 @@ static const dt_published_word ropes[] = {{"1", "r"}, {"0", "n"}, {0}};
     {.key = "num_key_value_heads",     .path = "model.kv_heads", .absent = kv_heads},                 \
     {.key = "head_dim",                .path = "model.head_width", .absent = head_dim},               \
     {.key = "intermediate_size",       .path = "model.ffn"},                                          \
-    {.key = "rms_norm_eps",            .path = "model.norm_eps", .absent = eps},                      \
+    {.key = eps_key,                   .path = "model.norm_eps", .absent = eps},                      \
     {.key = "tie_word_embeddings",     .path = "model.tied", .absent = tied},                         \
     {.key = "max_position_embeddings", .path = "batch.tokens", .least = true}
 #define COMMON(kv_heads, head_dim, eps, tied)                                                         \
@@ -138,6 +139,15 @@ static const dt_published_key gemma3[] = {
     {.key = "attn_logit_softcapping", .must = "null"},
     {.key = "final_logit_softcapping", .path = "model.logits_softcap", .absent = "0", .null = "0"}, {0}};
 
+static const dt_published_key stablelm[] = {
+    SIZES_WITH("layer_norm_eps", "32", "0", "1e-5", "false"),
+    ROPE_OF("10000", scalings, "rope_scaling.original_max_position_embeddings", NULL),
+    {.key = "partial_rotary_factor", .path = "model.rotary_share", .absent = "0.25"},
+    {.key = "hidden_act", .path = "model.gate", .absent = "silu", .words = gates},
+    {.key = "use_qkv_bias", .path = "model.qkv_bias", .absent = "false"}, {.key = "hidden_dropout"},
+    {.key = "qk_layernorm", .must = "false"}, {.key = "use_parallel_residual", .must = "false"},
+    {.path = "model.layer_norm", .absent = "true"}, {0}};
+
 /* --- tensors */
 
 #define SAME(name) {.ours = "model.layers.*." name, .theirs = "layers.*." name}
@@ -161,6 +171,10 @@ static const dt_published_key gemma3[] = {
 
 static const dt_published_tensor before[] = {
     ENDS, MATRICES, SAME("input_layernorm.weight"), SAME("post_attention_layernorm.weight"), {0}};
+static const dt_published_tensor biased[] = {
+    ENDS, MATRICES, SAME("input_layernorm.weight"), SAME("post_attention_layernorm.weight"),
+    {.ours = "model.norm.bias", .theirs = "norm.bias"}, SAME("input_layernorm.bias"),
+    SAME("post_attention_layernorm.bias"), {0}};
 static const dt_published_tensor after[] = {
     ENDS, MATRICES, NORM("self_attn.after_norm", "post_attention_layernorm"),
     NORM("mlp.after_norm", "post_feedforward_layernorm"), {0}};
@@ -331,6 +345,7 @@ const dt_published dt_published_llama[] = {
     {FAMILY("olmo2", "Olmo2ForCausalLM", olmo2, after)},
     {FAMILY("smollm3", "SmolLM3ForCausalLM", smollm3, before), .settle = settle_smollm3,
      .finish = finish_window},
+    {FAMILY("stablelm", "StableLmForCausalLM", stablelm, biased)},
     {FAMILY("gemma2", "Gemma2ForCausalLM", gemma2, both)},
     {FAMILY("gemma3_text", "Gemma3ForCausalLM", gemma3, both), .settle = settle_gemma3},
     {0},

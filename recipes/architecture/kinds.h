@@ -83,12 +83,14 @@ typedef struct dt_llama_config {
 typedef enum dt_llama_root_param {
     DT_LLAMA_EMBED,
     DT_LLAMA_NORM,
+    DT_LLAMA_NORM_B, /* a bias follows its norm */
     DT_LLAMA_HEAD,
     DT_LLAMA_ROOT_PARAMS
 } dt_llama_root_param;
 
 typedef enum dt_llama_block_param {
     DT_LLAMA_NORM_1,
+    DT_LLAMA_NORM_1_B,
     DT_LLAMA_Q_W,
     DT_LLAMA_K_W,
     DT_LLAMA_V_W,
@@ -103,6 +105,7 @@ typedef enum dt_llama_block_param {
     DT_LLAMA_O_B,
     DT_LLAMA_AFTER_1, /* norms of the outputs of attention, and of the perceptron */
     DT_LLAMA_NORM_2,
+    DT_LLAMA_NORM_2_B,
     DT_LLAMA_GATE_W,
     DT_LLAMA_UP_W,
     DT_LLAMA_GATE_B,

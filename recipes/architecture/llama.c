@@ -169,6 +169,10 @@ static dt_status check_switches(const dt_model_config *config, dt_error *err)
     DT_TRY(check_letters("window_layers", own->window_layers, "wf", err));
     if (own->qk_norm_whole && !own->qk_norm)
         DT_THROW(err, DT_ERR_RECIPE, "model: 'qk_norm_whole' requires 'qk_norm'");
+    if (own->layer_norm && (own->norm_plus_one || own->block_norms != DT_BLOCK_NORMS_BEFORE))
+        DT_THROW(
+            err, DT_ERR_RECIPE,
+            "model: 'layer_norm' and 'norm_plus_one' or other 'block_norms' cannot be combined");
     if (own->attention_multiplier > 0 && own->query_scalar > 0)
         DT_THROW(err, DT_ERR_RECIPE,
                  "model: 'attention_multiplier' and 'query_scalar' cannot be combined");
@@ -267,12 +271,15 @@ static const dt_param_row root_shapes[DT_LLAMA_ROOT_PARAMS] = {
     [DT_LLAMA_EMBED] = {"model.embed_tokens.weight", VOCAB, EMBED, DT_INIT_NORMAL, false, false,
                         DT_CUT_ROWS},
     [DT_LLAMA_NORM] = {"model.norm.weight", EMBED, NONE, DT_INIT_ONE, false, false, DT_CUT_NONE},
+    [DT_LLAMA_NORM_B] = {"model.norm.bias", EMBED, NONE, DT_INIT_ZERO, false, false, DT_CUT_NONE},
     [DT_LLAMA_HEAD] = {"lm_head.weight", VOCAB, EMBED, DT_INIT_NORMAL, false, false, DT_CUT_ROWS},
 };
 
 static const dt_param_row block_shapes[DT_LLAMA_BLOCK_PARAMS] = {
     [DT_LLAMA_NORM_1] = {"input_layernorm.weight", EMBED, NONE, DT_INIT_ONE, false, false,
                          DT_CUT_NONE},
+    [DT_LLAMA_NORM_1_B] = {"input_layernorm.bias", EMBED, NONE, DT_INIT_ZERO, false, false,
+                           DT_CUT_NONE},
     [DT_LLAMA_Q_W] = {"self_attn.q_proj.weight", QUERIES, EMBED, DT_INIT_NORMAL, false, false,
                       DT_CUT_ROWS},
     [DT_LLAMA_K_W] = {"self_attn.k_proj.weight", KEYS, EMBED, DT_INIT_NORMAL, true, false,
@@ -299,6 +306,8 @@ static const dt_param_row block_shapes[DT_LLAMA_BLOCK_PARAMS] = {
                           DT_CUT_NONE},
     [DT_LLAMA_NORM_2] = {"post_attention_layernorm.weight", EMBED, NONE, DT_INIT_ONE, false, false,
                          DT_CUT_NONE},
+    [DT_LLAMA_NORM_2_B] = {"post_attention_layernorm.bias", EMBED, NONE, DT_INIT_ZERO, false, false,
+                           DT_CUT_NONE},
     [DT_LLAMA_GATE_W] = {"mlp.gate_proj.weight", FFN, EMBED, DT_INIT_NORMAL, false, false,
                          DT_CUT_ROWS},
     [DT_LLAMA_UP_W] = {"mlp.up_proj.weight", FFN, EMBED, DT_INIT_NORMAL, true, false, DT_CUT_ROWS},
@@ -336,7 +345,8 @@ bool dt_llama_lacks(const dt_model_config *config, int unit, int param)
     const dt_llama_config *own = &config->llama;
 
     if (unit == 0)
-        return param == DT_LLAMA_HEAD && !config->decoder.own_lm_head;
+        return (param == DT_LLAMA_HEAD && !config->decoder.own_lm_head) ||
+               (param == DT_LLAMA_NORM_B && !own->layer_norm);
     return (!own->qkv_bias && param >= DT_LLAMA_Q_B && param <= DT_LLAMA_V_B) ||
            (!own->o_bias && param == DT_LLAMA_O_B) ||
            (!own->mlp_bias &&
@@ -347,6 +357,7 @@ bool dt_llama_lacks(const dt_model_config *config, int unit, int param)
             (param == DT_LLAMA_Q_NORM_WHOLE || param == DT_LLAMA_K_NORM_WHOLE)) ||
            (!dt_llama_norms_before(config) &&
             (param == DT_LLAMA_NORM_1 || param == DT_LLAMA_NORM_2)) ||
+           (!own->layer_norm && (param == DT_LLAMA_NORM_1_B || param == DT_LLAMA_NORM_2_B)) ||
            (!dt_llama_norms_after(config) &&
             (param == DT_LLAMA_AFTER_1 || param == DT_LLAMA_AFTER_2));
 }
@@ -421,24 +432,25 @@ static dt_row_cost row_cost(const dt_model_config *config, bool backward)
     int64_t R = own->qk_norm ? A + dt_llama_kv_width(config) : 0;
     int64_t r = own->qk_norm_whole ? 2 : own->qk_norm ? H + dt_llama_kv_heads(config) : 0;
     int64_t N = dt_llama_norms_before(config) ? 2 : 0, M = dt_llama_norms_after(config) ? 2 : 0;
-    int64_t ends = 2 + (own->qk_norm_whole ? 1 : 0);
+    int64_t S = own->layer_norm ? 2 * N : N; /* statistics of norms before */
+    int64_t ends = 2 + (own->qk_norm_whole ? 1 : 0) + (own->layer_norm ? 1 : 0);
     int64_t scratch = C + larger(F, Q);
     bool capped = own->logits_softcap > 0;
 
     if (!backward)
-        return (dt_row_cost){(2 + N) * C + Q + A + 2 * F, ends + N + M + H + r, scratch, false};
+        return (dt_row_cost){(2 + N) * C + Q + A + 2 * F, ends + S + M + H + r, scratch, false};
     switch (config->recompute) {
     case DT_RECOMPUTE_SELECTIVE:
         return (dt_row_cost){L * ((2 + M) * C + Q + A + 2 * F) + 2 * C + larger(C, A),
-                             L * (H + M) + ends + N + r, scratch + R, capped};
+                             L * (H + M) + ends + S + r, scratch + R, capped};
     case DT_RECOMPUTE_FULL:
         return (dt_row_cost){L * C + (3 + M) * C + Q + A + 2 * F + R + larger(C, A),
-                             ends + N + M + H + r, scratch, capped};
+                             ends + S + M + H + r, scratch, capped};
     case DT_RECOMPUTE_NONE:
         break;
     }
     return (dt_row_cost){L * ((2 + N + M) * C + Q + A + 2 * F + R) + 2 * C + larger(C, A),
-                         L * (N + M + H + r) + ends, scratch, capped};
+                         L * (S + M + H + r) + ends, scratch, capped};
 }
 
 /* Adds the tables of angles. */

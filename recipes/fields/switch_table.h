@@ -40,6 +40,7 @@
     /* blocks */                                                                            \
     X(dt_block_norms_kind, block_norms)                                                     \
     X(bool, norm_plus_one)                                                                  \
+    X(bool, layer_norm)                                                                     \
     X(dt_gate_kind, gate)                                                                   \
     X(bool, mlp_bias)                                                                       \
     X(double, residual_multiplier) /* 0: 1, like the other multipliers */                   \

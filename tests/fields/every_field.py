@@ -109,6 +109,7 @@ FIELDS = {
     'model.qk_norm': [value('true', 'llama', LLAMA)],
     'model.qk_norm_whole': [value('true', 'olmo2', {**LLAMA, 'model.qk_norm': 'true'})],
     'model.block_norms': [value('after', 'olmo2', LLAMA), value('both', 'gemma', LLAMA)],
+    'model.layer_norm': [value('true', 'llama', LLAMA)],
     'model.norm_plus_one': [value('true', 'gemma', LLAMA)],
     'model.gate': [value('gelu_tanh', 'gemma', LLAMA), value('gelu', None, LLAMA)],
     'model.residual_multiplier': [value(0.22, 'olmo2', LLAMA)],

@@ -40,6 +40,8 @@ CONFIGS = {
                                           residual_multiplier=0.3, attention_multiplier=0.4),
     "olmo2": transformers.Olmo2Config(**SIZES, rope_parameters={
         "rope_type": "yarn", "factor": 4.0, "mscale": 0.7, "mscale_all_dim": 1.2, "truncate": False, **LONG}),
+    "stablelm": transformers.StableLmConfig(**SIZES, use_qkv_bias=True, rope_parameters={
+        "rope_type": "default", "rope_theta": 500.0, "partial_rotary_factor": 0.4}),
     "smollm3": transformers.SmolLM3Config(**SIZES, no_rope_layers=[1, 0], use_sliding_window=True, sliding_window=6),
     "gemma2": transformers.Gemma2Config(**GEMMA, attn_logit_softcapping=2.0, final_logit_softcapping=3.0),
     "gemma3_text": transformers.Gemma3TextConfig(

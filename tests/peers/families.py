@@ -149,6 +149,14 @@ def smollm3(draw):
                                       tie_word_embeddings=draw.random() < 0.5)
 
 
+def stablelm(draw):
+    out, dim = sizes(draw, head_dim=False)
+    out["layer_norm_eps"] = out.pop("rms_norm_eps")
+    return transformers.StableLmConfig(
+        **out, use_qkv_bias=draw.random() < 0.5, hidden_dropout=0.0,
+        rope_parameters=rope(draw, dim, TYPES, 1e4, partial_rotary_factor=draw.choice([0.5, 1.0])))
+
+
 def gemma(draw):
     out, dim = sizes(draw, head_dim=False)
     out["head_dim"] = draw.choice([8, 16, 32])
@@ -173,7 +181,7 @@ def gemma3(draw):
         rope_parameters={"full_attention": full, "sliding_attention": {"rope_type": "default", "rope_theta": 5e3}})
 
 
-FAMILIES = {make.__name__: make for make in (llama, mistral, qwen2, qwen3, phi3, granite, olmo2, smollm3, gemma2, gemma3)}
+FAMILIES = {make.__name__: make for make in (llama, mistral, qwen2, qwen3, phi3, granite, olmo2, smollm3, stablelm, gemma2, gemma3)}
 
 
 def call(*words):

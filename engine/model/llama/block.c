@@ -16,19 +16,27 @@ static double shift_of(const dt_model *model)
     return model->config.llama.norm_plus_one ? 1 : 0;
 }
 
-static dt_status norm_forward(const dt_block_call *c, dt_tensor *y, dt_tensor *rstd,
-                              const dt_tensor *x, int which, dt_error *err)
+dt_status dt_llama_norm_forward(dt_model *model, dt_tensor *y, dt_tensor *mean, dt_tensor *rstd,
+                                const dt_tensor *x, const dt_tensor *w, dt_error *err)
 {
-    return c->model->device->ops->rmsnorm_forward(c->model->device, y, rstd, x, &c->w[which],
-                                                  shift_of(c->model),
-                                                  c->model->config.llama.norm_eps, err);
+    const dt_ops *ops = model->device->ops;
+    double eps = model->config.llama.norm_eps;
+
+    if (mean->data != NULL)
+        return ops->layernorm_forward(model->device, y, mean, rstd, x, &w[0], &w[1], eps, err);
+    return ops->rmsnorm_forward(model->device, y, rstd, x, w, shift_of(model), eps, err);
 }
 
-static dt_status norm_backward(const dt_block_call *c, dt_tensor *dx, const dt_tensor *dy,
-                               const dt_tensor *x, const dt_tensor *rstd, int which, dt_error *err)
+dt_status dt_llama_norm_backward(dt_model *model, dt_tensor *dx, dt_tensor *dw, const dt_tensor *dy,
+                                 const dt_tensor *x, const dt_tensor *mean, const dt_tensor *rstd,
+                                 const dt_tensor *w, dt_error *err)
 {
-    return c->model->device->ops->rmsnorm_backward(c->model->device, dx, &c->dw[which], dy, x, rstd,
-                                                   &c->w[which], shift_of(c->model), err);
+    const dt_ops *ops = model->device->ops;
+
+    if (mean->data != NULL)
+        return ops->layernorm_backward(model->device, dx, &dw[0], &dw[1], dy, x, mean, rstd, w,
+                                       err);
+    return ops->rmsnorm_backward(model->device, dx, dw, dy, x, rstd, w, shift_of(model), err);
 }
 
 /* y = onto + the sublayer's output. y may be onto. */
@@ -40,14 +48,14 @@ static dt_status add_output(const dt_block_call *c, sublayer *sub, dt_tensor *y,
     dt_device *device = model->device;
     double factor = dt_llama_residual_factor(&model->config);
     bool after = dt_llama_norms_after(&model->config);
-    dt_tensor *added = &state->narrow, *out = sub->out.data != NULL ? &sub->out : added;
+    dt_tensor *added = &state->narrow, *out = sub->out.data != NULL ? &sub->out : added, none = {0};
     dt_status st = DT_OK;
 
     if (!after && factor == 1)
         return dt_decoder_project(c, &sub->linear, y, onto, x, sub->op, err);
     DT_TRY(dt_linear_forward(model, &sub->linear, out, x, err));
     if (after)
-        DT_TRY(norm_forward(c, added, &sub->rstd, out, sub->after, err));
+        DT_TRY(dt_llama_norm_forward(model, added, &none, &sub->rstd, out, &c->w[sub->after], err));
     if (dt_decoder_drops(model, c->dropout)) {
         dt_philox_key key = dt_model_dropout_key(c->dropout, c->layer, sub->op);
 
@@ -72,6 +80,7 @@ static dt_status output_grad(const dt_block_call *c, const sublayer *sub, dt_ten
     double factor = dt_llama_residual_factor(&model->config);
     bool after = dt_llama_norms_after(&model->config);
     dt_tensor *room = after ? &state->dnarrow : &state->narrow;
+    const dt_tensor none = {0};
     dt_status st = DT_OK;
 
     *dy = state->dstream;
@@ -89,7 +98,8 @@ static dt_status output_grad(const dt_block_call *c, const sublayer *sub, dt_ten
     if (!after)
         return DT_OK;
     DT_TRY(device->ops->zero(device, &state->narrow, err)); /* the norm's backward adds to it */
-    DT_TRY(norm_backward(c, &state->narrow, dy, &sub->out, &sub->rstd, sub->after, err));
+    DT_TRY(dt_llama_norm_backward(model, &state->narrow, &c->dw[sub->after], dy, &sub->out, &none,
+                                  &sub->rstd, &c->w[sub->after], err));
     *dy = state->narrow;
 out:
     return st;
@@ -103,15 +113,16 @@ static const dt_tensor *input_of(const dt_block_call *c, const dt_tensor *normed
 }
 
 /* dstream += the gradient of x, from that of what the sublayer reads in dnarrow. */
-static dt_status input_grad(const dt_block_call *c, const dt_tensor *x, const dt_tensor *rstd,
-                            int which, dt_error *err)
+static dt_status input_grad(const dt_block_call *c, const dt_tensor *x, const dt_tensor *mean,
+                            const dt_tensor *rstd, int which, dt_error *err)
 {
     dt_decoder *state = c->model->state;
 
     if (!dt_llama_norms_before(&c->model->config))
         return c->model->device->ops->residual_forward(c->model->device, &state->dstream,
                                                        &state->dstream, &state->dnarrow, err);
-    return norm_backward(c, &state->dstream, &state->dnarrow, x, rstd, which, err);
+    return dt_llama_norm_backward(c->model, &state->dstream, &c->dw[which], &state->dnarrow, x,
+                                  mean, rstd, &c->w[which], err);
 }
 
 /* attention: computes mid = x + dropout(o_proj(attention(q, k, v))), with q k v from norm_1(x), q
@@ -292,7 +303,8 @@ static dt_status norm_1(const dt_block_call *c, dt_llama_block *a, const dt_tens
 {
     if (!dt_llama_norms_before(&c->model->config))
         return DT_OK;
-    return norm_forward(c, &a->norm_1, &a->norm_1_rstd, x, DT_LLAMA_NORM_1, err);
+    return dt_llama_norm_forward(c->model, &a->norm_1, &a->norm_1_mean, &a->norm_1_rstd, x,
+                                 &c->w[DT_LLAMA_NORM_1], err);
 }
 
 static dt_attention_args args_of(const dt_block_call *c, dt_philox_key *key)
@@ -400,7 +412,7 @@ static dt_status llama_attention_backward(const dt_block_call *c, const dt_tenso
         DT_TRY(norm_1(c, a, x, err));
     DT_TRY(
         dt_linear_backward(model, &all, &state->dnarrow, &dqkv, input_of(c, &a->norm_1, x), err));
-    DT_TRY(input_grad(c, x, &a->norm_1_rstd, DT_LLAMA_NORM_1, err));
+    DT_TRY(input_grad(c, x, &a->norm_1_mean, &a->norm_1_rstd, DT_LLAMA_NORM_1, err));
 out:
     return st;
 }
@@ -422,7 +434,8 @@ static dt_status norm_2(const dt_block_call *c, dt_llama_block *a, dt_error *err
 {
     if (!dt_llama_norms_before(&c->model->config))
         return DT_OK;
-    return norm_forward(c, &a->norm_2, &a->norm_2_rstd, &a->mid, DT_LLAMA_NORM_2, err);
+    return dt_llama_norm_forward(c->model, &a->norm_2, &a->norm_2_mean, &a->norm_2_rstd, &a->mid,
+                                 &c->w[DT_LLAMA_NORM_2], err);
 }
 
 /* y = mid + the perceptron's output: gate_up (B,T,2F) -> act (B,T,F) -> y (B,T,C) */
@@ -503,7 +516,7 @@ static dt_status mlp_backward(const dt_block_call *c, dt_error *err)
         DT_TRY(norm_2(c, a, err));
     DT_TRY(dt_linear_backward(model, &up, &state->dnarrow, &a->gate_up,
                               input_of(c, &a->norm_2, &a->mid), err));
-    DT_TRY(input_grad(c, &a->mid, &a->norm_2_rstd, DT_LLAMA_NORM_2, err));
+    DT_TRY(input_grad(c, &a->mid, &a->norm_2_mean, &a->norm_2_rstd, DT_LLAMA_NORM_2, err));
 out:
     return st;
 }

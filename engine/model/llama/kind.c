@@ -26,6 +26,8 @@ static void llama_take_own(dt_decoder_layout *plan, dt_decoder *state)
     if (config->sequences > 1)
         dt_decoder_take(plan, &state->lasting[DT_LLAMA_ROW_ANGLES]);
     state->norm_rstd = dt_decoder_take_stat(plan, 1);
+    if (config->llama.layer_norm)
+        state->norm_mean = dt_decoder_take_stat(plan, 1);
     if (config->llama.qk_norm_whole)
         state->lasting[DT_LLAMA_PRODUCTS] = dt_decoder_take_stat(plan, 1);
 }
@@ -63,6 +65,10 @@ static void take_statistics(dt_decoder_layout *plan, dt_llama_block *a)
     if (dt_llama_norms_before(plan->config)) {
         a->norm_1_rstd = dt_decoder_take_stat(plan, 1);
         a->norm_2_rstd = dt_decoder_take_stat(plan, 1);
+    }
+    if (own->layer_norm) {
+        a->norm_1_mean = dt_decoder_take_stat(plan, 1);
+        a->norm_2_mean = dt_decoder_take_stat(plan, 1);
     }
     if (!own->qk_norm)
         return;
@@ -161,22 +167,22 @@ static dt_status embed_backward(dt_model *model, const dt_tensor *dy, const dt_t
 static dt_status norm_forward(dt_model *model, const dt_tensor *x, dt_error *err)
 {
     dt_decoder *state = model->state;
-    dt_tensor w = dt_decoder_weight(model, 0, DT_LLAMA_NORM);
+    const dt_tensor w[] = {dt_decoder_weight(model, 0, DT_LLAMA_NORM),
+                           dt_decoder_weight(model, 0, DT_LLAMA_NORM_B)};
 
-    return model->device->ops->rmsnorm_forward(model->device, &state->norm, &state->norm_rstd, x,
-                                               &w, model->config.llama.norm_plus_one ? 1 : 0,
-                                               model->config.llama.norm_eps, err);
+    return dt_llama_norm_forward(model, &state->norm, &state->norm_mean, &state->norm_rstd, x, w,
+                                 err);
 }
 
 static dt_status norm_backward(dt_model *model, const dt_tensor *x, dt_error *err)
 {
     dt_decoder *state = model->state;
-    dt_tensor w = dt_decoder_weight(model, 0, DT_LLAMA_NORM);
-    dt_tensor dw = dt_decoder_grad(model, 0, DT_LLAMA_NORM);
+    const dt_tensor w = dt_decoder_weight(model, 0, DT_LLAMA_NORM);
+    dt_tensor dw[] = {dt_decoder_grad(model, 0, DT_LLAMA_NORM),
+                      dt_decoder_grad(model, 0, DT_LLAMA_NORM_B)};
 
-    return model->device->ops->rmsnorm_backward(model->device, &state->dstream, &dw,
-                                                &state->dnarrow, x, &state->norm_rstd, &w,
-                                                model->config.llama.norm_plus_one ? 1 : 0, err);
+    return dt_llama_norm_backward(model, &state->dstream, dw, &state->dnarrow, x, &state->norm_mean,
+                                  &state->norm_rstd, &w, err);
 }
 
 static double logits_cap(const dt_model_config *config)

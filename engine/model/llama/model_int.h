@@ -62,7 +62,8 @@ typedef struct dt_llama_block {
      * they are in the decoder's `narrow`. F32 (B*T): statistics of these norms */
     dt_tensor out_1, out_2, after_1_rstd, after_2_rstd;
     dt_tensor norm_2, norm_2_rstd;
-    dt_tensor gate_up; /* (B,T,2F); backward overwrites it with its gradient */
+    dt_tensor norm_1_mean, norm_2_mean; /* F32 (B*T): only of layer norms; no data: rmsnorm */
+    dt_tensor gate_up;                  /* (B,T,2F); backward overwrites it with its gradient */
     /* (B,T,F): f(gate) up; in the decoder's `wide`, (B,T,max(F,Q)), which later holds the
      * gradient of q k v */
     dt_tensor act;
@@ -95,6 +96,13 @@ dt_status dt_llama_angles_ready(dt_model *model, dt_error *err);
 dt_tensor dt_llama_angles_rows(const dt_model *model, int64_t layer);
 
 /* --- block.c */
+
+/* The norm of the model, with weights w[0] and, if `mean` has data, biases w[1]. */
+dt_status dt_llama_norm_forward(dt_model *model, dt_tensor *y, dt_tensor *mean, dt_tensor *rstd,
+                                const dt_tensor *x, const dt_tensor *w, dt_error *err);
+dt_status dt_llama_norm_backward(dt_model *model, dt_tensor *dx, dt_tensor *dw, const dt_tensor *dy,
+                                 const dt_tensor *x, const dt_tensor *mean, const dt_tensor *rstd,
+                                 const dt_tensor *w, dt_error *err);
 
 /* Functions of dt_decoder_parts. */
 dt_status dt_llama_block_forward(const dt_block_call *c, dt_tensor *y, const dt_tensor *x,
