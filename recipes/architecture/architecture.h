@@ -264,6 +264,8 @@ typedef struct dt_architecture {
     const struct dt_published *published;
     /* MAY: fields that a family computes only with their default unless its table has them; ends with NULL */
     const char *const *switches;
+    /* MUST with switches: DT_ERR_RECIPE naming one with an invalid value; `check` calls it too, other sizes may be wrong */
+    dt_status (*check_switches)(const dt_model_config *config, dt_error *err);
     /* MAY: what adapters can be added to; ends with a NULL name */
     const dt_lora_target *targets;
     /* MUST with targets: the parameters */

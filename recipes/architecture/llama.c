@@ -167,6 +167,13 @@ static dt_status check_switches(const dt_model_config *config, dt_error *err)
 
     DT_TRY(check_letters("rope_layers", own->rope_layers, "rn", err));
     DT_TRY(check_letters("window_layers", own->window_layers, "wf", err));
+    if (own->rotary_share > 0 && own->rotary_share < 1 &&
+        (dt_llama_turned(config) % 2 != 0 || dt_llama_turned(config) < 2))
+        DT_THROW(
+            err, DT_ERR_RECIPE,
+            "model: 'rotary_share' %g rotates %lld of %lld elements of a head; expected an even "
+            "number",
+            own->rotary_share, (long long)dt_llama_turned(config), (long long)own->head_width);
     if (own->qk_norm_whole && !own->qk_norm)
         DT_THROW(err, DT_ERR_RECIPE, "model: 'qk_norm_whole' requires 'qk_norm'");
     if (own->layer_norm && (own->norm_plus_one || own->block_norms != DT_BLOCK_NORMS_BEFORE))
@@ -188,9 +195,8 @@ static dt_status check_rope(const dt_model_config *config, dt_error *err)
     if (dt_llama_turned(config) % 2 != 0 || dt_llama_turned(config) < 2)
         return DT_FAIL(
             err, DT_ERR_RECIPE,
-            "model: heads of width %lld cannot be rotated in pairs; use an even 'head_width'%s",
-            (long long)own->head_width,
-            own->rotary_share > 0 && own->rotary_share < 1 ? ", or another 'rotary_share'" : "");
+            "model: heads of width %lld cannot be rotated in pairs; use an even 'head_width'",
+            (long long)own->head_width);
     if (!(own->rope_theta >= 1) || !(own->rope_factor >= 1))
         return DT_FAIL(err, DT_ERR_RECIPE,
                        "model: 'rope_theta' is %g and 'rope_factor' %g; expected 1 or more",
@@ -219,8 +225,8 @@ static dt_status check(const dt_model_config *config, dt_error *err)
         DT_THROW(err, DT_ERR_RECIPE,
                  "model: 'kv_heads' (%lld) does not divide 'heads' (%lld); choose a divisor",
                  (long long)own->kv_heads, (long long)heads);
-    DT_TRY(check_rope(config, err));
     DT_TRY(check_switches(config, err));
+    DT_TRY(check_rope(config, err));
 out:
     return st;
 }
@@ -535,6 +541,7 @@ const dt_architecture dt_architecture_llama = {
     .sums = sums,
     .published = dt_published_llama,
     .switches = switches,
+    .check_switches = check_switches,
     .targets = targets,
     .rows = &rows,
 };

@@ -91,6 +91,8 @@ void dt_rule_head_width(const dt_rule_case *c);
 void dt_rule_ffn(const dt_rule_case *c);
 void dt_rule_shared_embeddings(const dt_rule_case *c);
 void dt_rule_rope_factors(const dt_rule_case *c);
+void dt_rule_family(const dt_rule_case *c);
+void dt_rule_switches(const dt_rule_case *c);
 void dt_rule_length(const dt_rule_case *c);
 void dt_rule_min_lr(const dt_rule_case *c);
 void dt_rule_nesterov(const dt_rule_case *c);

@@ -1,10 +1,12 @@
 /* rules_model: checks rules about the model, its division among ranks, the optimizer and the schedule
  * (recipes/rules/rules.h). */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "recipes/architecture/architecture.h"
 #include "recipes/architecture/decoder.h"
+#include "recipes/architecture/published.h"
 #include "recipes/fields/nodes.h"
 #include "recipes/fields/presets.h"
 #include "recipes/fields/values.h"
@@ -121,6 +123,41 @@ void dt_rule_rope_factors(const dt_rule_case *c)
             c, "model.rope_high_freq_factor",
             "'model.rope_high_freq_factor' %g is not above 'model.rope_low_freq_factor' %g",
             c->recipe->model.rope_high_freq_factor, c->recipe->model.rope_low_freq_factor);
+}
+
+/* The message of the kind's check names the field first. */
+void dt_rule_switches(const dt_rule_case *c)
+{
+    const dt_architecture *kind = dt_architecture_find(c->recipe->model.kind);
+    dt_error err = DT_ERROR_INIT;
+    dt_model_config config;
+    const char *name;
+    char path[64];
+
+    if (kind->check_switches == NULL || c->recipe->model.heads == 0)
+        return;
+    dt_model_config_make(&config, c->recipe, DT_VOCAB_UNKNOWN);
+    if (kind->check_switches(&config, &err) == DT_OK)
+        return;
+    name = strchr(err.message, '\'') + 1;
+    snprintf(path, sizeof(path), "model.%.*s", (int)strcspn(name, "'"), name);
+    dt_rule_broken(c, path, "%s", err.message);
+    dt_error_clear(&err);
+}
+
+void dt_rule_family(const dt_rule_case *c)
+{
+    const dt_architecture *kind = dt_architecture_find(c->recipe->model.kind);
+    const dt_published *family = kind->published;
+    const char *wanted = c->recipe->model.family;
+
+    if (wanted[0] == '\0' || dt_architecture_ignores(c->recipe->model.kind, "model.family"))
+        return;
+    while (family != NULL && family->model_type != NULL && strcmp(family->model_type, wanted) != 0)
+        family++;
+    if (family == NULL || family->model_type == NULL)
+        dt_rule_broken(c, "model.family", "'model.family' is '%s', which kind '%s' does not have",
+                       wanted, kind->name);
 }
 
 void dt_rule_rows(const dt_rule_case *c)
