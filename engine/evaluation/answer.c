@@ -147,7 +147,7 @@ static regmatch_t group_of(const regex_t *regex, const regmatch_t *match)
     return regex->re_nsub == 0 ? match[0] : (regmatch_t){-1, -1};
 }
 
-static void add_stripped(dt_strbuf *out, const char *text, size_t length)
+void dt_evaluation_add_stripped(dt_strbuf *out, const char *text, size_t length)
 {
     size_t bytes;
     bool blank = true;
@@ -180,7 +180,7 @@ void dt_evaluation_extract(dt_strbuf *out, const dt_evaluation_compare *how, con
             break;
     }
     if (group.rm_so >= 0)
-        add_stripped(out, text + group.rm_so, (size_t)(group.rm_eo - group.rm_so));
+        dt_evaluation_add_stripped(out, text + group.rm_so, (size_t)(group.rm_eo - group.rm_so));
     else
         dt_strbuf_add_str(out, "[invalid]");
     regfree(&regex);

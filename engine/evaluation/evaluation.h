@@ -83,6 +83,8 @@ dt_status dt_evaluation_check_expression(const char *expression, dt_error *err);
 /* Appends the text with U+FFFD for each part of a character that is broken off, as the tokenizers library decodes. */
 void dt_evaluation_add_valid(dt_strbuf *out, const char *text, size_t length);
 
+/* Appends text as Python's str.strip() returns it. */
+void dt_evaluation_add_stripped(dt_strbuf *out, const char *text, size_t length);
 /* Bytes at the end of text that are white space as Python's str.rstrip() removes it, and the number of words as
  * re.split(r"\s+", text) counts them. */
 size_t dt_evaluation_blank_end(const char *text, size_t length);

@@ -5,8 +5,10 @@
 
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/evaluation/evaluation.h"
+#include "runner/benchmarks/benchmarks.h"
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
+#include "runner/commands/evaluate_convert.h"
 #include "runner/launch/evaluate.h"
 #include "runner/launch/existing_run.h"
 #include "runner/launch/task.h"
@@ -273,6 +275,8 @@ static dt_status evaluate(dt_call *call, dt_error *err)
 
     bool ranks;
 
+    if (dt_arguments_get(call->args, "convert")->given)
+        return dt_evaluate_convert(call, err);
     dt_strbuf_init(&work.lines);
     DT_TRY(dt_task_is_wanted(&ranks, call, err));
     DT_TRY(check_models(call, err));
@@ -297,13 +301,19 @@ static const dt_option options[] = {
      .kind = DT_OPTION_LIST,
      .value = "FILE",
      .help = "a file of a task, as docs/evaluation.md describes it"},
+    {.name = "convert",
+     .kind = DT_OPTION_CHOICE,
+     .value = "BENCHMARK",
+     .choices = dt_benchmark_names,
+     .help = "evaluate nothing: convert FILEs of this benchmark into the file of a task"},
     DT_FROM_CHECKPOINT_OPTIONS,
     DT_PRECISION_OPTION,
     {.name = "output",
      .letter = 'o',
      .kind = DT_OPTION_TEXT,
      .value = "FILE",
-     .help = "write the result of each row to this file, as a JSON object a line"},
+     .help = "write the result of each row, or the converted rows, to this file, as a JSON object "
+             "a line"},
     {.name = "force", .kind = DT_OPTION_FLAG, .help = "with --output: replace an existing file"},
     DT_TASK_OPTIONS_OF("", "rows"),
     {0},
@@ -312,7 +322,7 @@ static const dt_option options[] = {
 const dt_command dt_command_evaluate = {
     .name = "evaluate",
     .summary = "compute accuracy and perplexity on tasks",
-    .operands = "RUN[@STEP|@best]|FOLDER...",
+    .operands = "RUN[@STEP|@best]|FOLDER... | --convert BENCHMARK FILE...",
     .takes = DT_OPERAND_RUN,
     .runs = DT_RUNS_LOCAL,
     .operands_min = 1,
@@ -330,9 +340,13 @@ const dt_command dt_command_evaluate = {
         "compare` show them.\n"
         "With --ranks, --nodes or --gpus the ranks of a new run share the rows; RUN and the new\n"
         "run both get the results, and --json prints the object of `launch`.\n"
+        "--convert writes the rows of the files, as they are published, as one task, without\n"
+        "examples before the questions; with --json and --output it prints benchmark, file and\n"
+        "rows.\n"
         "--json prints tasks, each with task, file, kind and rows, and models, each with model,\n"
         "run, step, and tasks: kind, rows, cut (rows longer than the context) and metrics, each\n"
         "with value and stderr.\n"
-        "  dtrun evaluate ./smollm2 last@best -t arc.jsonl -t wiki.jsonl\n",
+        "  dtrun evaluate ./smollm2 last@best -t arc.jsonl -t wiki.jsonl\n"
+        "  dtrun evaluate --convert arc ARC-Easy-Test.jsonl -o arc.jsonl\n",
     .run = evaluate,
 };

@@ -6,14 +6,17 @@
 On demand, not part of any tier: it needs torch, transformers, tokenizers and lm_eval. It makes small random models with
 transformers, three tasks of 200 rows each and their lm_eval twins, and compares every metric and its standard error.
 Prints a line for each value and exits with 1 if one differs: shares and errors in any digit, perplexities by more than
-the rounding of fp32 (2e-6). --given compares the model and the tasks of tests/cli/evaluate_data.py instead.
+the rounding of fp32 (2e-6). So do rows in the forms of published benchmarks, converted by `dtrun evaluate --convert`, and
+the tasks of lm_eval of the same benchmarks; their prompts and choices must be equal. --given compares the model and the tasks of tests/cli/evaluate_data.py instead.
 """
 import argparse
+import csv
 import json
 import math
 import os
 import pathlib
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -145,6 +148,116 @@ def by_lm_eval(model, folder, names):
             if isinstance(value, float) and "_stderr" not in key}
 
 
+def make_benchmarks(rng, count, model, tokenizer, context):
+    """Rows in the forms in which benchmarks are published, and the file that lm_eval reads if that is another one."""
+    def marks(text):
+        for mark in (" [title]", " [step]", "[substeps] ", "  ", "[a", "]"):
+            if rng.random() < 0.3:
+                at = rng.randint(0, len(text))
+                text = text[:at] + mark + text[at:]
+        return text
+
+    rows = {name: [] for name in ("hellaswag", "arc_easy", "piqa", "mmlu_world_religions", "gsm8k")}
+    for i in range(count):
+        few = [sentence(rng, 1, 4) for _ in range(4)]
+        rows["hellaswag"].append({
+            "ind": i, "activity_label": sentence(rng, 1, 3).title(), "ctx_a": marks(sentence(rng, 1, 9)),
+            "ctx_b": rng.choice(["", "ÉTÉ ", "ßa ", "ﬁN ", "ΟΔΟΣ ", "İx ", "A "]) + marks(sentence(rng, 1, 4)),
+            "endings": [marks(" " + text) + "." for text in few], "label": str(rng.randrange(4))})
+        labels = list("ABCD" if i % 3 else "1234")[:rng.choice([3, 4])]
+        rows["arc_easy"].append({"id": f"r{i}", "question": sentence(rng, 2, 9) + "?",
+                                 "choices": {"text": few[:len(labels)], "label": labels},
+                                 "answerKey": rng.choice(labels)})
+        rows["piqa"].append({"goal": sentence(rng, 2, 8), "sol1": few[0], "sol2": few[1] + " ", "label": i % 2})
+        rows["mmlu_world_religions"].append({"question": f" {sentence(rng, 2, 9)}:\n", "subject": "world_religions",
+                                             "choices": [few[0] + ", \"so\"", *few[1:]], "answer": rng.randrange(4)})
+        question = sentence(rng, 2, 9)
+        said = generated(model, tokenizer, f"Question: {question}\nAnswer:", context - 24, 24)
+        numbers = re.findall(r"-?[$0-9.,]{2,}|-?[0-9]+", said)  # for gsm8k-flexible; this model writes no "#### "
+        right = numbers[-1] if numbers and i % 4 else "1,234"
+        rows["gsm8k"].append({"question": question, "answer": f"{sentence(rng, 1, 5)}\n#### 3\n#### {right}"})
+    return rows
+
+
+def nested(row):
+    """A row of ARC as its authors publish it."""
+    choices = [{"text": text, "label": label} for text, label in zip(row["choices"]["text"], row["choices"]["label"])]
+    return {**row, "question": {"stem": row["question"], "choices": choices}, "choices": None}
+
+
+def converted(program, folder, rows):
+    """Files of tasks by `dtrun evaluate --convert`: each form of a benchmark is a task, with its task in lm_eval."""
+    sources = {"arc_nested": [nested(row) for row in rows["arc_easy"]],
+               "mmlu_letters": [{**row, "answer": "ABCD"[row["answer"]]} for row in rows["mmlu_world_religions"]],
+               "gsm8k-flexible": rows["gsm8k"], **rows}
+    for name, source in sources.items():
+        write(folder / f"from_{name}.jsonl", source)
+    with open(folder / "world_religions_test.csv", "w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([row["question"], *row["choices"], "ABCD"[row["answer"]]]
+                                   for row in rows["mmlu_world_religions"])
+    made = {"mmlu_csv": ("mmlu", folder / "world_religions_test.csv")}
+    for name in sources:
+        made[name] = (name.split("_")[0], folder / f"from_{name}.jsonl")
+    for name, (benchmark, file) in made.items():
+        target = folder / f"{name}.jsonl"
+        subprocess.run([program, "evaluate", "--convert", benchmark, str(file), "-o", str(target), "--force"],
+                       check=True, stderr=subprocess.DEVNULL)
+        if benchmark.startswith("gsm8k"):
+            target.write_text(target.read_text(encoding="utf-8").replace('{"defaults":{', '{"defaults":{"tokens":24,'))
+    return {name: {"arc": "arc_easy", "mmlu": "mmlu_world_religions", "gsm8k-flexible": "gsm8k"}.get(benchmark, benchmark)
+            for name, (benchmark, _) in made.items()}
+
+
+def benchmarks_by_lm_eval(model, folder, rows):
+    """Results, and the prompts with their choices, of the tasks that come with lm_eval, without examples."""
+    from lm_eval import simple_evaluate
+    from lm_eval.tasks import TaskManager
+
+    configs = []
+    for name, source in rows.items():
+        if name == "hellaswag":
+            source = [{**row, "ctx": "", "source_id": "x"} for row in source]
+        write(folder / f"lm_{name}.jsonl", source)
+        path = str(folder / f"lm_{name}.jsonl")
+        configs.append({"task": name, "dataset_path": "json", "dataset_name": None,
+                        "dataset_kwargs": {"data_files": {split: path for split in ("train", "validation", "test",
+                                                                                    "dev")}}})
+        if name == "gsm8k":
+            configs[-1]["generation_kwargs"] = {"until": ["Question:", "</s>", "<|im_end|>"], "do_sample": False,
+                                                "max_gen_toks": 24}
+    out = simple_evaluate(model="hf", model_args={"pretrained": str(model), "dtype": "float32"},
+                          tasks=[{"group": "benchmarks", "task": configs}], num_fewshot=0, batch_size=1, device="cpu", bootstrap_iters=2, task_manager=TaskManager(),
+                          log_samples=True, verbosity="ERROR")
+    prompts = {name: {sample["doc_id"]: [request for request in sample["arguments"]] for sample in samples}
+               for name, samples in out["samples"].items()}
+    return out["results"], prompts
+
+
+def compare_benchmarks(program, folder, rows, label):
+    wrong = 0
+    tasks = converted(program, folder, rows)
+    ours = by_dtrun(program, folder / "model", folder, list(tasks))
+    results, prompts = benchmarks_by_lm_eval(folder / "model", folder, rows)
+    for name, task in tasks.items():
+        made = [json.loads(line) for line in (folder / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
+        made = [row for row in made if "defaults" not in row]
+        differ = 0
+        for i, row in enumerate(made):
+            requests = [tuple(request) for request in prompts[task][i]]
+            if "choices" in row:
+                differ += requests != [(row["prompt"], " " + choice) for choice in row["choices"]]
+            else:
+                differ += requests[0][0] != row["prompt"]
+        wrong += differ > 0 or len(made) != len(prompts[task])
+        print(f"{'equal ' if differ == 0 else 'DIFFER'} {label:14} {name:20} {len(made)} prompts")
+        given = "flexible-extract" if "flexible" in name else "strict-match" if task == "gsm8k" else "none"
+        theirs = {(name, key.split(",")[0]): (value, results[task].get(key.replace(",", "_stderr,")))
+                  for key, value in results[task].items()
+                  if isinstance(value, float) and key.endswith("," + given) and "_stderr" not in key}
+        wrong += compare(ours, theirs, label) + (not theirs)
+    return wrong
+
+
 def same(ours, theirs, exact):
     if not isinstance(theirs, float) or math.isnan(theirs):
         return True
@@ -189,6 +302,8 @@ def main():
                 write(folder / f"{name}.jsonl", rows[name])
             ours = by_dtrun(program, folder / "model", folder, names)
             wrong += compare(ours, by_lm_eval(folder / "model", folder, names), kind)
+            rows = make_benchmarks(rng, options.rows, model, tokenizer, context)
+            wrong += compare_benchmarks(program, folder, rows, kind)
     sys.exit(wrong > 0)
 
 

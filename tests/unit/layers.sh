@@ -77,6 +77,7 @@ inside runner gc node_setup/remote_helper node_setup/workdir supervisor sweep
 inside runner import cli export fetch launch supervisor term
 inside runner convert cli term
 inside runner launch cli corpus fetch node_setup predict supervisor term transport
+inside runner benchmarks corpus
 inside runner stop channel cli node_setup supervisor transport
 inside runner init cli corpus launch term
 inside runner smoke cli corpus launch node_setup/workdir supervisor term
@@ -84,7 +85,7 @@ inside runner queue channel cli launch node_setup supervisor term view
 inside runner sweep channel cli launch queue stop supervisor term view
 inside runner relay cli term
 inside runner top cli supervisor term view
-inside runner commands cli convert corpus export gc import init launch queue relay smoke stop sweep top view supervisor term
+inside runner commands benchmarks cli convert corpus export gc import init launch queue relay smoke stop sweep top view supervisor term
 for folder in recipes/*/ engine/*/ runner/*/; do
     case $known in *" $folder"*) ;; *) complain "$folder has no rule here: say what it may include" ;; esac
 done
