@@ -10,6 +10,7 @@
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
 #include "runner/queue/queue.h"
+#include "runner/supervisor/rebuild/rebuild.h"
 #include "runner/term/term.h"
 #include "runner/view/runs/runs.h"
 #include "store/store.h"
@@ -156,6 +157,7 @@ static dt_status look(dt_queue_facts *out, dt_call *call, dt_error *err)
     dt_status st;
 
     DT_TRY(dt_store_open(&store, NULL, err));
+    dt_restore_runs(store); /* runs of a lost history, which the arbiter does not see before */
     DT_TRY(dt_queue_look(out, store, NULL, call->arena, err));
 out:
     dt_store_close(store);
@@ -496,7 +498,8 @@ static dt_status queue(dt_call *call, dt_error *err)
 
     if (count == 0) {
         DT_TRY(look(&facts, call, err));
-        return print_list(&facts, call, err);
+        DT_TRY(print_list(&facts, call, err));
+        return dt_arbiter_ensure(err);
     }
     if (strcmp(what, "nodes") == 0)
         return nodes(call, err);

@@ -19,6 +19,7 @@
 #include "runner/launch/preflight.h"
 #include "runner/launch/provenance.h"
 #include "runner/node_setup/workdir/workdir.h"
+#include "runner/supervisor/folder/attempt_record.h"
 #include "runner/supervisor/folder/launch_env.h"
 #include "runner/supervisor/folder/run_folder.h"
 #include "runner/supervisor/folder/task_folder.h"
@@ -322,6 +323,21 @@ out:
     return st;
 }
 
+/* Writes the record from which a lost history is restored: for a run that waits, no supervisor does. */
+static dt_status keep_record(dt_store *store, const char *run, const char *folder, dt_arena *arena,
+                             dt_error *err)
+{
+    dt_attempt_record record = {.changes_json = "[]", .provenance_json = "{}"};
+    dt_status st;
+
+    DT_TRY(dt_store_run_find(store, &record.run, run, arena, err));
+    record.created_ms = record.run.created_ms;
+    record.start_step = record.run.parent_step;
+    DT_TRY(dt_attempt_record_write(&record, folder, err));
+out:
+    return st;
+}
+
 static dt_status begin(const char **run, dt_store *store, beginning *attempt, dt_preflight *flight,
                        dt_arena *arena, dt_error *err)
 {
@@ -345,6 +361,8 @@ static dt_status begin(const char **run, dt_store *store, beginning *attempt, dt
                   attempt->fork != NULL ? attempt->fork->parent->attempt : 0, arena);
     DT_TRY(keep_environment(*run, &flight->recipe, arena, err));
     DT_TRY(add_row(store, attempt, arena, err));
+    if (flight->waits)
+        DT_TRY(keep_record(store, *run, folder, arena, err));
     folder = NULL; /* owned by the row now */
     if (!flight->waits)
         DT_TRY(supervise(store, *run, err));

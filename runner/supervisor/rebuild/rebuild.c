@@ -395,6 +395,8 @@ static dt_status add_nodes(rebuilding *rebuild, bool known, dt_error *err)
  * because it cannot be reached now. */
 static dt_run_state state_to_resume_in(const rebuilding *rebuild)
 {
+    if (rebuild->last.run.state == DT_RUN_WAITING)
+        return DT_RUN_WAITING;
     if (!has_places(rebuild))
         return DT_RUN_QUEUED;
     return rebuild->last.run.state == DT_RUN_RUNNING ? DT_RUN_RUNNING : DT_RUN_STARTING;

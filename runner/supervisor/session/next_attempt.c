@@ -168,6 +168,7 @@ static void keep_next(const dt_session *session, const dt_next_attempt *next)
     record.changes_json = "[]";
     record.provenance_json = "{}";
     record.node_count = 0;
+    record.stop_asked = false; /* a preemption is a stop of the attempt before only */
     if (dt_attempt_record_write(&record, session->folder, &problem) != DT_OK)
         dt_log_warn("%s", problem.message); /* the next supervisor writes the record */
 }
