@@ -67,7 +67,7 @@ FIELDS = {
     'name': [value('other', 'plain')],
     'hostfile': [value('hosts', None)],
     'nodes_min': [value(1, 'plain')],
-    'preempt': [value(False, 'plain')],
+    'preempt': [value('false', 'plain')],
     'gpus': [value(0, 'plain')],
     'ranks': [value(3, 'three'), value(1, None)],
     'threads': [value(2, 'plain')],
