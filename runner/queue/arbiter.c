@@ -179,7 +179,8 @@ static void wait_for_change(const char *seen, double seconds, dt_store *store, c
         (void)dt_store_wait(store, end - begun);
         begun = dt_clock_monotonic_seconds();
         dt_arena_reset(&arena);
-        same = see(&now, store, queue, &arena, NULL) == DT_OK && strcmp(now, seen) == 0;
+        same = dt_store_is_current(store) && see(&now, store, queue, &arena, NULL) == DT_OK &&
+               strcmp(now, seen) == 0;
         took = dt_clock_monotonic_seconds() - begun;
         if (same)
             dt_clock_sleep_seconds(took < PAUSE_SECONDS / 9 ? 9 * took : PAUSE_SECONDS);
@@ -201,7 +202,7 @@ static dt_status run_arbiter(dt_store *store, const char *queue, const char *sta
         dt_error problem = DT_ERROR_INIT;
 
         if (!dt_store_is_current(store))
-            break; /* the history was replaced: the next command starts another arbiter */
+            break; /* the history was removed or replaced */
         st = see(&seen, store, queue, &arena,
                  &problem); /* before the decision: changes meanwhile count */
         if (st == DT_OK)
@@ -258,8 +259,13 @@ dt_status dt_arbiter_main(dt_error *err)
         /* A run that was added after the last look saw the lock held, and relies on this process. */
         close(lock);
         lock = -1;
+        if (!dt_store_is_current(store)) {
+            dt_store_close(store);
+            store = NULL;
+            DT_TRY(dt_store_open(&store, NULL, err));
+        }
         DT_TRY(dt_arbiter_is_needed(&more, store, err));
-        more = more && dt_store_is_current(store) && dt_file_lock(&lock, path, NULL) == DT_OK;
+        more = more && dt_file_lock(&lock, path, NULL) == DT_OK;
     }
 out:
     dt_detach_ready(&ready, st, err);
