@@ -14,7 +14,7 @@ complain() { printf '%s\n' "$*"; failed=1; }
 record() { # expected-code words...
     local wanted=$1 got=0
     shift
-    timeout 30 "$dtrun" import --record --yes "$@" >"$work/out" 2>"$work/err" </dev/null || got=$?
+    timeout 120 "$dtrun" import --record --yes "$@" >"$work/out" 2>"$work/err" </dev/null || got=$?
     [ $got -eq "$wanted" ] || complain "$*: exit code $got: $(cat "$work/err")"
     [ -z "$(ls "$work/tmp")" ] || complain "$*: left $(ls "$work/tmp")"
 }

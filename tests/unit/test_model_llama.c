@@ -153,6 +153,7 @@ static void test_a_config_that_cannot_be_is_refused_with_the_reason(void **state
     config = plain();
     config.llama.rope_scaling = DT_ROPE_LLAMA3;
     config.llama.rope_low_freq_factor = config.llama.rope_high_freq_factor = 4;
+    config.llama.rope_original_tokens = 8192;
     harness_expect_refused(config, "the second above the first");
     config = plain();
     config.llama.rope_theta = (double)NAN;
