@@ -1,5 +1,6 @@
 /* arbiter: the process that starts and preempts the runs of the queue. It decides when the history or queue.json has
  * changed, and at the times that a decision names; between two decisions it keeps nothing. */
+#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,7 +14,7 @@
 #include "base/process.h"
 #include "runner/channel/detach.h"
 #include "runner/queue/queue.h"
-#include "runner/supervisor/folder/launch_env.h"
+#include "runner/supervisor/rebuild/rebuild.h"
 #include "runner/supervisor/supervisor.h"
 #include "store/store.h"
 
@@ -21,6 +22,7 @@
 #define READY_SECONDS   30.0
 #define PAUSE_SECONDS   0.2   /* most that a look waits after the one before */
 #define AGAIN_SECONDS   1.0   /* after an act that failed */
+#define HISTORY_SECONDS 60.0  /* more than supervisors take to notice a lost history */
 #define LONGEST_SECONDS 600.0 /* a clock that was set, and file systems that report no changes */
 
 /* --- acts */
@@ -77,6 +79,14 @@ static void ensure_supervisors(const dt_queue_facts *facts)
             (void)dt_supervisor_ensure(&facts->runs[i], NULL);
 }
 
+/* A history that was lost does not know the run until it is restored from its folder. */
+static bool has_folder(const char *run, dt_arena *arena)
+{
+    const char *folder;
+
+    return dt_run_path(&folder, run, NULL, arena, NULL) == DT_OK && dt_file_exists(folder);
+}
+
 /* Forgets runs that have ended: they are not in the facts. */
 static dt_status forget_ended(const dt_queue_facts *facts, dt_store *store, dt_arena *arena,
                               dt_error *err)
@@ -94,7 +104,8 @@ static dt_status forget_ended(const dt_queue_facts *facts, dt_store *store, dt_a
     for (int64_t i = 0; i < file.entry_count; i++) {
         dt_status found = dt_store_run_find(store, &run, file.entries[i].run, arena, NULL);
 
-        if (found != DT_ERR_NOT_FOUND && (found != DT_OK || !dt_run_state_is_terminal(run.state)))
+        if (found == DT_OK ? !dt_run_state_is_terminal(run.state)
+                           : found != DT_ERR_NOT_FOUND || has_folder(file.entries[i].run, arena))
             file.entries[kept++] = file.entries[i];
     }
     if (kept < file.entry_count) {
@@ -237,6 +248,39 @@ static dt_status path_of(const char **out, const char *name, dt_arena *arena, dt
     return st;
 }
 
+/* Whether a supervisor follows a run that the history does not have. */
+static bool lacks_a_run(dt_store *store)
+{
+    const char *folder;
+    struct dirent *entry;
+    bool lacks = false;
+    DIR *dir = NULL;
+    dt_arena arena;
+    dt_run run;
+
+    dt_arena_init(&arena, 0);
+    if (path_of(&folder, "runs", &arena, NULL) == DT_OK)
+        dir = opendir(folder);
+    while (dir != NULL && !lacks && (entry = readdir(dir)) != NULL)
+        lacks = entry->d_name[0] != '.' && dt_supervisor_is_running(entry->d_name) &&
+                dt_store_run_find(store, &run, entry->d_name, &arena, NULL) == DT_ERR_NOT_FOUND;
+    if (dir != NULL)
+        closedir(dir);
+    dt_arena_release(&arena);
+    return lacks;
+}
+
+/* After the history was lost, runs that are followed come back when their supervisors notice it. Until then what they
+ * use would look free. */
+static void await_history(dt_store *store)
+{
+    double end = dt_clock_monotonic_seconds() + HISTORY_SECONDS;
+
+    dt_restore_runs(store);
+    while (lacks_a_run(store) && dt_clock_monotonic_seconds() < end)
+        dt_clock_sleep_seconds(PAUSE_SECONDS);
+}
+
 dt_status dt_arbiter_main(dt_error *err)
 {
     int ready = dt_detach_claim(), lock = -1;
@@ -254,6 +298,7 @@ dt_status dt_arbiter_main(dt_error *err)
     DT_TRY(dt_file_lock(&lock, path, err));
     DT_TRY(dt_store_open(&store, NULL, err));
     dt_detach_ready(&ready, DT_OK, NULL);
+    await_history(store);
     for (bool more = true; more;) {
         DT_TRY(run_arbiter(store, queue, starts));
         /* A run that was added after the last look saw the lock held, and relies on this process. */
@@ -263,6 +308,7 @@ dt_status dt_arbiter_main(dt_error *err)
             dt_store_close(store);
             store = NULL;
             DT_TRY(dt_store_open(&store, NULL, err));
+            await_history(store);
         }
         DT_TRY(dt_arbiter_is_needed(&more, store, err));
         more = more && dt_file_lock(&lock, path, NULL) == DT_OK;
