@@ -74,7 +74,7 @@ static dt_status add_stop(dt_generate_arguments *w, const char *text, dt_error *
     return DT_OK;
 }
 
-static dt_status take_precision(dt_dtype *out, const char *text, dt_error *err)
+dt_status dt_argument_precision(dt_dtype *out, const char *text, dt_error *err)
 {
     if (strcmp(text, "fp32") == 0)
         *out = DT_F32;
@@ -152,7 +152,7 @@ static dt_status take(dt_generate_arguments *w, int option, const char *text, dt
     case 'j':
         return dt_argument_whole(&out->threads, text, "--threads", 0, 1024, err);
     case 'w':
-        return take_precision(&out->precision, text, err);
+        return dt_argument_precision(&out->precision, text, err);
     default:
         w->json = true;
         return DT_OK;

@@ -15,14 +15,6 @@ typedef struct wanted {
     const char *input, *recipe;
 } wanted;
 
-static dt_status parse_precision(dt_dtype *out, const char *text, dt_error *err)
-{
-    *out = strcmp(text, "bf16") == 0 ? DT_BF16 : DT_F32;
-    if (*out == DT_F32 && strcmp(text, "fp32") != 0)
-        return DT_FAIL(err, DT_ERR_USAGE, "--precision is '%s': expected fp32 or bf16", text);
-    return DT_OK;
-}
-
 static dt_status parse(wanted *out, int argc, char **argv, dt_error *err)
 {
     static const struct option options[] = {{"checkpoint", required_argument, NULL, 'c'},
@@ -54,7 +46,7 @@ static dt_status parse(wanted *out, int argc, char **argv, dt_error *err)
             DT_TRY(dt_argument_whole(&out->options.threads, optarg, "--threads", 0, 1024, err));
             break;
         case 'p':
-            DT_TRY(parse_precision(&out->options.precision, optarg, err));
+            DT_TRY(dt_argument_precision(&out->options.precision, optarg, err));
             break;
         default:
             DT_TRY(dt_argument_refuse(argv, option, err));

@@ -18,6 +18,8 @@
 /* `what` is "--tokens", for messages. */
 dt_status dt_argument_whole(int64_t *out, const char *text, const char *what, int64_t low,
                             int64_t high, dt_error *err);
+/* Parses fp32 or bf16, the value of --precision. */
+dt_status dt_argument_precision(dt_dtype *out, const char *text, dt_error *err);
 dt_status dt_argument_number(double *out, const char *text, const char *what, double low,
                              double high, dt_error *err);
 /* Report an option that getopt does not know (`option` is its result), or a surplus argument (-1). */

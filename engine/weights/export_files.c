@@ -210,7 +210,7 @@ static dt_status write_tokenizer_config(dt_weights_exporter *e, const ends *ends
     return st;
 }
 
-/* Writes a tokenizer of characters or bytes, for which there is no file to copy: *made. */
+/* Writes the tokenizer.json of characters or bytes, which came from no file. *made: the data have such a tokenizer. */
 static dt_status write_plain_words(bool *made, dt_weights_exporter *e, dt_error *err)
 {
     dt_status st = DT_OK;

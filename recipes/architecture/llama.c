@@ -31,7 +31,7 @@ static void configure(dt_model_config *out, const dt_recipe *recipe, int64_t voc
 
 /* --- switches of each block, and factors */
 
-/* The letter of a block in a pattern, which is repeated; `letter` if there is no pattern. */
+/* Returns the letter of a block in the repeated pattern; `letter` if the pattern is empty. */
 static char letter_of(const char *pattern, int64_t layer, char letter)
 {
     return pattern == NULL || pattern[0] == '\0' ? letter

@@ -330,3 +330,16 @@ int64_t dt_node_slurm_count(const char *item)
         return 0;
     return count;
 }
+
+const char *dt_node_item_from(const char *item, int64_t first_gpu, dt_arena *arena)
+{
+    static const char word[] = " first_gpu=";
+    const char *was = strstr(item, word), *rest = "";
+    int length = was != NULL ? (int)(was - item) : (int)strlen(item);
+
+    if (was != NULL)
+        rest = was + strlen(word) + strcspn(was + strlen(word), " ");
+    return first_gpu > 0 ? dt_arena_printf(arena, "%.*s%s%s%lld", length, item, rest, word,
+                                           (long long)first_gpu)
+                         : dt_arena_printf(arena, "%.*s%s", length, item, rest);
+}

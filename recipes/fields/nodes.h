@@ -36,6 +36,9 @@ typedef struct dt_node_spec {
 /* Parses one item of an expanded list. */
 dt_status dt_node_spec_parse(dt_node_spec *out, const char *item, dt_arena *arena, dt_error *err);
 
+/* Returns the item with another first_gpu, in the arena; 0: without. */
+const char *dt_node_item_from(const char *item, int64_t first_gpu, dt_arena *arena);
+
 /* Expands every range; a destination that is listed twice is refused. On failure *wrong is the index of the refused
  * item; -1: the items cannot be combined. */
 dt_status dt_nodes_expand(dt_string_list *out, int64_t *wrong, const dt_string_list *items,

@@ -40,7 +40,7 @@ typedef struct benchmark {
 static convert_fn arrange_arc, arrange_mmlu, add_hellaswag, add_arc, add_piqa, add_mmlu, add_gsm8k;
 
 #define QUESTION "{{ 'Question: ' ~ question ~ '\\nAnswer:' }}"
-/* What is generated ends where a model would go on with another question. */
+/* Texts before which a generated answer ends: the model would go on with another question. */
 #define GSM8K_DEFAULTS(extract)                                            \
     "{\"until\": [\"Question:\", \"</s>\", \"<|im_end|>\"], " extract ", " \
     "\"ignore_case\": true, \"remove\": [\",\", \"\\\\$\", \"\\\\.$\"]}"

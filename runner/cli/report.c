@@ -336,3 +336,18 @@ dt_status dt_output_check(const char *path, bool replace, dt_arena *arena, dt_er
         (void)dt_output_close(&output, DT_ERR_USAGE, NULL); /* discards the file */
     return st;
 }
+
+dt_status dt_output_write_asked(const dt_strbuf *text, const dt_call *call, dt_error *err)
+{
+    const char *path = dt_arguments_get(call->args, "output")->text;
+    dt_output output;
+    dt_status st = DT_OK;
+
+    if (path == NULL)
+        return DT_OK;
+    DT_TRY(dt_output_open(&output, path, dt_arguments_flag(call->args, "force"), call->arena, err));
+    dt_strbuf_add(&output.text, text->data, text->length);
+    st = dt_output_close(&output, DT_OK, err);
+out:
+    return st;
+}

@@ -64,5 +64,7 @@ size_t dt_output_place(const dt_output *out);
 /* Ends the output; call it once for each open output. st DT_OK: writes the rest and renames the
  * file; other values discard it. Returns st, or the error of closing. */
 dt_status dt_output_close(dt_output *out, dt_status st, dt_error *err);
+/* Writes the whole text to the file of --output, which --force replaces; nothing if the option is not given. */
+dt_status dt_output_write_asked(const dt_strbuf *text, const dt_call *call, dt_error *err);
 
 #endif

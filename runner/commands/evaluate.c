@@ -122,21 +122,6 @@ static dt_status check_models(const dt_call *call, dt_error *err)
     return dt_output_check(output->text, dt_arguments_flag(call->args, "force"), call->arena, err);
 }
 
-static dt_status write_output(const dt_strbuf *text, const dt_call *call, dt_error *err)
-{
-    const char *path = dt_arguments_get(call->args, "output")->text;
-    dt_output output;
-    dt_status st = DT_OK;
-
-    if (path == NULL)
-        return DT_OK;
-    DT_TRY(dt_output_open(&output, path, dt_arguments_flag(call->args, "force"), call->arena, err));
-    dt_strbuf_add(&output.text, text->data, text->length);
-    st = dt_output_close(&output, DT_OK, err);
-out:
-    return st;
-}
-
 static dt_status evaluate_model(evaluated *io, const task_rows *work, dt_store *store,
                                 const dt_call *call, dt_error *err)
 {
@@ -146,7 +131,7 @@ static dt_status evaluate_model(evaluated *io, const task_rows *work, dt_store *
     dt_strbuf_init(&lines);
     DT_TRY(dt_evaluate_model(&lines, &io->place, io->title, &work->lines, work->rows, call, err));
     DT_TRY(dt_evaluation_totals(&io->results, lines.data, lines.length, call->arena, err));
-    DT_TRY(write_output(&lines, call, err));
+    DT_TRY(dt_output_write_asked(&lines, call, err));
     if (io->of_run)
         DT_TRY(dt_task_results_store(store, &io->run, io->step, &io->results, err));
 out:

@@ -48,21 +48,6 @@ static dt_status check_output(const dt_call *call, bool ranks, dt_error *err)
     return dt_output_check(path, dt_arguments_flag(call->args, "force"), call->arena, err);
 }
 
-static dt_status write_output(const dt_strbuf *text, const dt_call *call, dt_error *err)
-{
-    const char *path = dt_arguments_get(call->args, "output")->text;
-    dt_output output;
-    dt_status st = DT_OK;
-
-    if (path == NULL)
-        return DT_OK;
-    DT_TRY(dt_output_open(&output, path, dt_arguments_flag(call->args, "force"), call->arena, err));
-    dt_strbuf_add(&output.text, text->data, text->length);
-    st = dt_output_close(&output, DT_OK, err);
-out:
-    return st;
-}
-
 static dt_status check_reference(const dt_call *call, dt_error *err)
 {
     const dt_value *reference = dt_arguments_get(call->args, "reference");
@@ -185,7 +170,7 @@ static dt_status generate(dt_call *call, dt_error *err)
     } else {
         DT_TRY(dt_from_checkpoint_call(&object, &text, &run, checkpoint,
                                        dt_arguments_get(call->args, "output")->given, call, err));
-        DT_TRY(write_output(&text, call, err));
+        DT_TRY(dt_output_write_asked(&text, call, err));
         if (object != NULL)
             join_lines(&text, object);
     }

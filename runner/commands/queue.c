@@ -50,7 +50,7 @@ static const char *reason_of(const dt_queue_facts *facts, int64_t index, dt_aren
                 1000));
 }
 
-/* What a running one uses, or a waiting one needs. */
+/* Returns the slots that a running run uses, or a waiting one needs. */
 static const char *slots_of(const dt_queue_facts *facts, int64_t index, dt_arena *arena)
 {
     const dt_order_run *run = &facts->order.runs[index];

@@ -11,20 +11,6 @@
 
 /* --- the place of a run in its plan */
 
-/* Writes the item of a recipe with another first_gpu. */
-static const char *item_at(const char *item, int64_t first, dt_arena *arena)
-{
-    static const char word[] = " first_gpu=";
-    const char *was = strstr(item, word), *rest = "";
-    int length = was != NULL ? (int)(was - item) : (int)strlen(item);
-
-    if (was != NULL)
-        rest = was + strlen(word) + strcspn(was + strlen(word), " ");
-    return first > 0
-               ? dt_arena_printf(arena, "%.*s%s%s%lld", length, item, rest, word, (long long)first)
-               : dt_arena_printf(arena, "%.*s%s", length, item, rest);
-}
-
 static const char *item_of_units(const dt_order *order, const dt_order_run *run,
                                  const dt_order_part *part, dt_arena *arena)
 {
@@ -33,7 +19,7 @@ static const char *item_of_units(const dt_order *order, const dt_order_run *run,
     if (run->unit_gpus == 0)
         return dt_arena_printf(arena, "%s ranks=%lld", name, (long long)part->units);
     name = dt_arena_printf(arena, "%s gpus=%lld", name, (long long)(part->units * run->unit_gpus));
-    return item_at(name, __builtin_ctzll(part->gpus), arena);
+    return dt_node_item_from(name, __builtin_ctzll(part->gpus), arena);
 }
 
 void dt_queue_items(dt_string_list *out, const dt_order *order, const dt_order_run *run,
@@ -44,10 +30,10 @@ void dt_queue_items(dt_string_list *out, const dt_order *order, const dt_order_r
     for (int64_t i = 0; i < run->part_count; i++) {
         const dt_order_part *part = &run->parts[i];
 
-        out->items[i] = run->units > 0 ? item_of_units(order, run, part, arena)
-                        : part->gpus != 0
-                            ? item_at(items->items[part->need], __builtin_ctzll(part->gpus), arena)
-                            : items->items[part->need];
+        out->items[i] = run->units > 0    ? item_of_units(order, run, part, arena)
+                        : part->gpus != 0 ? dt_node_item_from(items->items[part->need],
+                                                              __builtin_ctzll(part->gpus), arena)
+                                          : items->items[part->need];
     }
 }
 

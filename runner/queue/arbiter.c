@@ -238,16 +238,6 @@ static dt_status run_arbiter(dt_store *store, const char *queue, const char *sta
     return DT_OK;
 }
 
-static dt_status path_of(const char **out, const char *name, dt_arena *arena, dt_error *err)
-{
-    const char *state;
-    dt_status st = dt_dir_make(&state, DT_DIR_STATE, arena, err);
-
-    if (st == DT_OK)
-        *out = dt_arena_printf(arena, "%s/%s", state, name);
-    return st;
-}
-
 /* Whether a supervisor follows a run that the history does not have. */
 static bool lacks_a_run(dt_store *store)
 {
@@ -259,7 +249,7 @@ static bool lacks_a_run(dt_store *store)
     dt_run run;
 
     dt_arena_init(&arena, 0);
-    if (path_of(&folder, "runs", &arena, NULL) == DT_OK)
+    if (dt_queue_path(&folder, "runs", &arena, NULL) == DT_OK)
         dir = opendir(folder);
     while (dir != NULL && !lacks && (entry = readdir(dir)) != NULL)
         lacks = entry->d_name[0] != '.' && dt_supervisor_is_running(entry->d_name) &&
@@ -292,9 +282,9 @@ dt_status dt_arbiter_main(dt_error *err)
     dt_arena_init(&arena, 0);
     dt_log_init("arbiter");
     dt_crash_report("the arbiter of the queue");
-    DT_TRY(path_of(&path, "queue.lock", &arena, err));
-    DT_TRY(path_of(&starts, ARBITER_STARTS, &arena, err));
-    DT_TRY(path_of(&queue, "queue.json", &arena, err));
+    DT_TRY(dt_queue_path(&path, "queue.lock", &arena, err));
+    DT_TRY(dt_queue_path(&starts, ARBITER_STARTS, &arena, err));
+    DT_TRY(dt_queue_path(&queue, "queue.json", &arena, err));
     DT_TRY(dt_file_lock(&lock, path, err));
     DT_TRY(dt_store_open(&store, NULL, err));
     dt_detach_ready(&ready, DT_OK, NULL);

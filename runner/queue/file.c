@@ -15,7 +15,7 @@ enum { FILE_MAX_BYTES = 64 << 20, GUARANTEE_MS = 600000 };
 #define WAIT_SECONDS 10.0 /* a change takes milliseconds */
 #define LOOK_SECONDS 0.005
 
-static dt_status path_of(const char **out, const char *name, dt_arena *arena, dt_error *err)
+dt_status dt_queue_path(const char **out, const char *name, dt_arena *arena, dt_error *err)
 {
     const char *state;
     dt_status st = dt_dir_make(&state, DT_DIR_STATE, arena, err);
@@ -53,7 +53,6 @@ static const number entry_numbers[] = {
     NUMBER(dt_queue_entry, not_before_ms), NUMBER(dt_queue_entry, units),
     NUMBER(dt_queue_entry, unit_gpus),     NUMBER(dt_queue_entry, unit_cores),
     NUMBER(dt_queue_entry, lasts_ms),      NUMBER(dt_queue_entry, preemptions),
-    NUMBER(dt_queue_entry, preempted_ms),  NUMBER(dt_queue_entry, since_ms),
 };
 static const number machine_numbers[] = {NUMBER(dt_queue_machine, gpus),
                                          NUMBER(dt_queue_machine, cores)};
@@ -140,7 +139,7 @@ dt_status dt_queue_read(dt_queue_file *out, dt_arena *arena, dt_error *err)
     size_t i;
 
     *out = (dt_queue_file){.arena = arena, .guarantee_ms = GUARANTEE_MS, .lock = -1};
-    DT_TRY(path_of(&path, "queue.json", arena, err));
+    DT_TRY(dt_queue_path(&path, "queue.json", arena, err));
     if (!dt_file_exists(path))
         goto out;
     DT_TRY(dt_json_read(&json, path, FILE_MAX_BYTES, err));
@@ -169,7 +168,7 @@ dt_status dt_queue_open(dt_queue_file *out, dt_arena *arena, dt_error *err)
     int lock = -1;
 
     *out = (dt_queue_file){.lock = -1};
-    DT_TRY(path_of(&path, "queue.json.lock", arena, err));
+    DT_TRY(dt_queue_path(&path, "queue.json.lock", arena, err));
     while ((st = dt_file_lock(&lock, path, &problem)) == DT_ERR_BUSY &&
            dt_clock_monotonic_seconds() < end) {
         dt_error_clear(&problem);
@@ -217,7 +216,7 @@ dt_status dt_queue_write(dt_queue_file *file, dt_error *err)
                      machines);
     dt_json_write_pretty(&text, json);
     json_decref(json);
-    DT_TRY(path_of(&path, "queue.json", file->arena, err));
+    DT_TRY(dt_queue_path(&path, "queue.json", file->arena, err));
     DT_TRY(dt_file_write_atomic(path, text.data, text.length, 0600, err));
 out:
     dt_strbuf_release(&text);

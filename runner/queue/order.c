@@ -230,15 +230,18 @@ bool dt_order_fits_alone(const dt_order *order, const dt_order_run *run, bool al
 
 /* --- sorting */
 
-static _Thread_local const dt_order_run *sorting;
+int dt_order_compare(const dt_order_run *a, const dt_order_run *b)
+{
+    if (a->priority != b->priority)
+        return a->priority > b->priority ? -1 : 1;
+    return a->place != b->place ? (a->place < b->place ? -1 : 1) : strcmp(a->id, b->id);
+}
+
+static _Thread_local const dt_order_run *sorting; /* for qsort, within dt_order_decide */
 
 static int by_order(const void *a, const void *b)
 {
-    const dt_order_run *x = &sorting[*(const int64_t *)a], *y = &sorting[*(const int64_t *)b];
-
-    if (x->priority != y->priority)
-        return x->priority > y->priority ? -1 : 1;
-    return x->place != y->place ? (x->place < y->place ? -1 : 1) : strcmp(x->id, y->id);
+    return dt_order_compare(&sorting[*(const int64_t *)a], &sorting[*(const int64_t *)b]);
 }
 
 static int by_end(const void *a, const void *b)

@@ -101,6 +101,8 @@ typedef struct dt_order {
     int64_t wake_ms; /* out: when to decide again if nothing happens before; 0: never */
 } dt_order;
 
+/* Compares as strcmp does: the run that starts first is less. */
+int dt_order_compare(const dt_order_run *a, const dt_order_run *b);
 void dt_order_decide(dt_order *io, dt_arena *arena);
 
 /* Whether the run would fit if nothing else ran: on open machines, or on all. */

@@ -35,13 +35,12 @@ typedef struct dt_queue_entry {
     int64_t not_before_ms; /* 0: at once */
     const char *
         nodes; /* items of the recipe at the launch, one a line: a place changes those of the plan; "": no nodes */
-    const char *after;                 /* ids of runs, separated by blanks */
-    int64_t units;                     /* GPUs or ranks of a run without nodes; 0: it has nodes */
-    int64_t unit_gpus, unit_cores;     /* of such a run */
-    int64_t lasts_ms;                  /* expected duration of the whole run; 0: unknown */
-    int64_t preemptions, preempted_ms; /* how often, and for how long in all */
-    const char *by;                    /* run that it was preempted for last; "": none */
-    int64_t since_ms;                  /* waits since */
+    const char *after;             /* ids of runs, separated by blanks */
+    int64_t units;                 /* GPUs or ranks of a run without nodes; 0: it has nodes */
+    int64_t unit_gpus, unit_cores; /* of such a run */
+    int64_t lasts_ms;              /* expected duration of the whole run; 0: unknown */
+    int64_t preemptions;           /* how often it was preempted */
+    const char *by;                /* run that it was preempted for last; "": none */
 } dt_queue_entry;
 
 typedef struct dt_queue_machine {
@@ -63,6 +62,8 @@ typedef struct dt_queue_file {
     int lock; /* -1: read only */
 } dt_queue_file;
 
+/* Returns the path of a file of the state folder, which is created if it is missing. */
+dt_status dt_queue_path(const char **out, const char *name, dt_arena *arena, dt_error *err);
 /* Reads the file, which need not exist. DT_ERR_CORRUPT names it. */
 dt_status dt_queue_read(dt_queue_file *out, dt_arena *arena, dt_error *err);
 /* The same, locked until dt_queue_close, for a change. */

@@ -165,7 +165,7 @@ const char *dt_queue_reason(const dt_queue_facts *facts, int64_t index, dt_arena
     case DT_ORDER_AFTER:
         return dt_arena_printf(arena, "after %s", entry != NULL ? entry->after : "another run");
     case DT_ORDER_DROPPED:
-        return dt_arena_printf(arena, "never starts: %s did not finish",
+        return dt_arena_printf(arena, "%s did not finish",
                                entry != NULL ? entry->after : "another run");
     case DT_ORDER_LIMIT:
         return "as many runs of its group run as may at once";
@@ -186,11 +186,7 @@ static _Thread_local const dt_order_run *sorting;
 
 static int by_order(const void *a, const void *b)
 {
-    const dt_order_run *x = &sorting[*(const int64_t *)a], *y = &sorting[*(const int64_t *)b];
-
-    if (x->priority != y->priority)
-        return x->priority > y->priority ? -1 : 1;
-    return x->place != y->place ? (x->place < y->place ? -1 : 1) : strcmp(x->id, y->id);
+    return dt_order_compare(&sorting[*(const int64_t *)a], &sorting[*(const int64_t *)b]);
 }
 
 void dt_queue_sorted(int64_t **out, int64_t *count, const dt_queue_facts *facts, dt_arena *arena)

@@ -195,21 +195,6 @@ static bool has_room_alone(const search *of)
 
 /* --- the answer */
 
-/* Writes the node item of the recipe with another first_gpu. */
-static void write_node(dt_strbuf *out, const char *item, const dt_room_node *node)
-{
-    static const char word[] = " first_gpu=";
-    const char *was = strstr(item, word);
-    size_t length = was != NULL ? (size_t)(was - item) : strlen(item);
-
-    dt_strbuf_add_fmt(out, "\"%.*s", (int)length, item);
-    if (was != NULL)
-        dt_strbuf_add_str(out, was + strlen(word) + strcspn(was + strlen(word), " "));
-    if (node->needs > 0 && node->first > 0)
-        dt_strbuf_add_fmt(out, "%s%lld", word, (long long)node->first);
-    dt_strbuf_add_str(out, "\"");
-}
-
 /* Writes the nodes of the place; NULL if they are as in the recipe, except for a resumed run,
  * which may have been elsewhere. */
 static void write_nodes(dt_place *out, const search *of, bool again)
@@ -228,7 +213,9 @@ static void write_nodes(dt_place *out, const search *of, bool again)
             continue;
         if (text.data[text.length - 1] == '"')
             dt_strbuf_add_str(&text, ", ");
-        write_node(&text, items->items[i], node);
+        dt_strbuf_add_fmt(&text, "\"%s\"",
+                          dt_node_item_from(items->items[i], node->needs > 0 ? node->first : 0,
+                                            of->places->arena));
     }
     dt_strbuf_add_str(&text, "]");
     if (!same)

@@ -46,7 +46,7 @@ expect 0 stop "$before"
 within 60 state_is "$after" stopped
 within 60 state_is "$other" stopped
 expect 0 show "$after"
-says "not started: never starts: $before did not finish"
+says "not started: $before did not finish"
 expect 2 launch own.yaml --queue --after "$before"
 says "nothing would start after it"
 before=$(queue before2)

@@ -105,7 +105,7 @@ out:
     return st;
 }
 
-/* What a sublayer reads: the norm of x in `normed`, or x itself. */
+/* Returns the input of a sublayer: `normed`, which has the norm of x, or x itself. */
 static const dt_tensor *input_of(const dt_block_call *c, const dt_tensor *normed,
                                  const dt_tensor *x)
 {
