@@ -128,15 +128,15 @@ static const char *units_text(const dt_queue_wish *wish, dt_arena *arena)
                            wish->unit_cores == 1 ? "" : "s");
 }
 
-/* "gpu1 has 4 GPUs and 32 processors, ..." */
-static const char *machines_text(const dt_queue_file *file, dt_arena *arena)
+/* Returns what all machines have, or those that are shared: "gpu1 has 4 GPUs and 32 processors, ...". */
+static const char *machines_text(const dt_queue_file *file, bool all, dt_arena *arena)
 {
     const char *text = "";
 
     for (int64_t i = 0; i < file->machine_count; i++) {
         const dt_queue_machine *machine = &file->machines[i];
 
-        if (machine->shared)
+        if (all || machine->shared)
             text = dt_arena_printf(arena, "%s%s%s has %lld GPU%s and %lld processor%s", text,
                                    text[0] != '\0' ? ", " : "", machine->name,
                                    (long long)machine->gpus, machine->gpus == 1 ? "" : "s",
@@ -174,7 +174,7 @@ static dt_status place_units(const char **nodes, dt_queue_wish *io, const dt_rec
         io->units = 1;
         io->unit_cores *= dt_recipe_processes(recipe);
     }
-    if (machines_text(&file, call->arena)[0] == '\0') {
+    if (machines_text(&file, false, call->arena)[0] == '\0') {
         io->units = 0; /* no machine is shared: it runs on this one, as without a queue */
         return DT_OK;
     }
@@ -196,7 +196,7 @@ static dt_status place_units(const char **nodes, dt_queue_wish *io, const dt_rec
             err, DT_ERR_RECIPE,
             "the run needs %s, on one machine or the same number on each of several, and never "
             "gets them: %s",
-            units_text(io, call->arena), machines_text(&file, call->arena));
+            units_text(io, call->arena), machines_text(&file, false, call->arena));
     dt_queue_items(&items, &order, &run, &recipe->nodes, call->arena);
     *nodes = nodes_value(&items, call->arena);
 out:
@@ -270,16 +270,13 @@ static dt_status prepare(const dt_queue_wish *wish, const dt_preflight *flight, 
     dt_status st = DT_OK;
     bool fits;
 
-    if (dt_node_is_slurm(flight->recipe.nodes.items[0]))
-        DT_THROW(
-            err, DT_ERR_RECIPE,
-            "Slurm has a queue of its own: launch a recipe with 'nodes: slurm' without --queue");
     DT_TRY(check_secrets(&flight->recipe, call->arena, err));
     DT_TRY(dt_queue_open(&file, call->arena, err));
     DT_TRY(know_machines(&file, flight, call->arena, err));
     DT_TRY(dt_queue_would_fit(&fits, &needs, &file, wish, &flight->plan, call->arena, err));
     if (!fits)
-        DT_THROW(err, DT_ERR_RECIPE, "the run needs %s and never gets it", needs);
+        DT_THROW(err, DT_ERR_RECIPE, "the run needs %s, more than there is: %s", needs,
+                 machines_text(&file, true, call->arena));
     DT_TRY(dt_queue_write(&file, err));
 out:
     dt_queue_close(&file);
