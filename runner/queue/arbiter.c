@@ -170,7 +170,9 @@ static dt_status see(const char **out, dt_store *store, const char *queue, dt_ar
 
     DT_TRY(dt_store_run_states(store, &states, arena, err));
     (void)stat(queue, &info);
-    *out = dt_arena_printf(arena, "%lld %s", (long long)info.st_ino, states);
+    *out = dt_arena_printf(arena, "%lld %lld %lld.%09ld %s", (long long)info.st_ino,
+                           (long long)info.st_size, (long long)info.st_mtim.tv_sec,
+                           info.st_mtim.tv_nsec, states); /* inodes are used again */
 out:
     return st;
 }
