@@ -158,7 +158,7 @@ static dt_status look(dt_queue_facts *out, dt_call *call, dt_error *err)
 
     DT_TRY(dt_store_open(&store, NULL, err));
     dt_restore_runs(store); /* runs of a lost history, which the arbiter does not see before */
-    DT_TRY(dt_queue_look(out, store, NULL, call->arena, err));
+    DT_TRY(dt_queue_look(out, store, NULL, NULL, call->arena, err));
 out:
     dt_store_close(store);
     return st;

@@ -206,7 +206,7 @@ static void report_wait(const dt_run *run, dt_store *store, const dt_call *call)
     dt_queue_facts facts;
 
     if (run->state != DT_RUN_WAITING ||
-        dt_queue_look(&facts, store, NULL, call->arena, NULL) != DT_OK)
+        dt_queue_look(&facts, store, NULL, NULL, call->arena, NULL) != DT_OK)
         return;
     for (int64_t i = 0; i < facts.order.run_count; i++)
         if (strcmp(facts.runs[i].id, run->id) == 0)

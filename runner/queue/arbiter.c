@@ -133,15 +133,14 @@ static bool waits_or_stops(const dt_queue_facts *facts)
     return any;
 }
 
-/* One decision. *over: nothing waits. *seconds: until the next one if nothing happens before. */
-static dt_status decide(bool *over, double *seconds, dt_store *store, dt_queue_plans *plans,
-                        dt_arena *arena, dt_error *err)
+static dt_status decide_locked(bool *over, double *seconds, dt_store *store, dt_queue_plans *plans,
+                               dt_arena *arena, dt_error *err)
 {
     bool again = false, changed = false;
     dt_queue_facts facts;
     dt_status st = DT_OK;
 
-    DT_TRY(dt_queue_look(&facts, store, plans, arena, err));
+    DT_TRY(dt_queue_look(&facts, store, plans, NULL, arena, err));
     *over = !waits_or_stops(&facts);
     for (int64_t i = 0; i < facts.order.run_count; i++)
         act_on(&again, &changed, store, &facts, i, arena);
@@ -158,6 +157,26 @@ static dt_status decide(bool *over, double *seconds, dt_store *store, dt_queue_p
         *seconds = 0;
 out:
     return st;
+}
+
+/* One decision. *over: nothing waits. *seconds: until the next one if nothing happens before. */
+static dt_status decide(bool *over, double *seconds, dt_store *store, dt_queue_plans *plans,
+                        dt_arena *arena, dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT;
+    int lock = -1;
+    dt_status st = dt_queue_lock_places(&lock, arena, &problem);
+
+    *over = false;
+    *seconds = PAUSE_SECONDS; /* a point of a sweep is being launched */
+    if (st == DT_OK)
+        st = decide_locked(over, seconds, store, plans, arena, err);
+    else if (st != DT_ERR_BUSY)
+        DT_FAIL(err, st, "%s", problem.message);
+    if (lock >= 0)
+        close(lock);
+    dt_error_clear(&problem);
+    return st == DT_ERR_BUSY ? DT_OK : st;
 }
 
 /* What a decision depends on besides the time: states of runs, and queue.json. */

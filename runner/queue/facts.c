@@ -399,6 +399,21 @@ out:
     return st;
 }
 
+/* What the run of a plan needs that is in no entry: a newcomer. */
+static dt_status take_newcomer(dt_order_run *io, const dt_plan *plan, reading *r, dt_error *err)
+{
+    json_t *json = dt_plan_to_json(plan);
+    dt_status st = DT_OK;
+    outline of;
+
+    DT_TRY(outline_plan(&of, json, "the plan", r->arena, err));
+    find_machines(&of, r);
+    take_needs(io, NULL, &of, r);
+out:
+    json_decref(json);
+    return st;
+}
+
 dt_status dt_queue_would_fit(bool *fits, const char **needs, const dt_queue_file *file,
                              const dt_queue_wish *wish, const dt_plan *plan, dt_arena *arena,
                              dt_error *err)
@@ -406,28 +421,23 @@ dt_status dt_queue_would_fit(bool *fits, const char **needs, const dt_queue_file
     dt_queue_facts facts = {.file = *file};
     dt_order_run run = {.id = "", .waits = true};
     reading r = {.out = &facts, .arena = arena};
-    json_t *json = dt_plan_to_json(plan);
     dt_status st = DT_OK;
-    outline of;
 
     take_machines(&r);
-    DT_TRY(outline_plan(&of, json, "the plan", arena, err));
-    find_machines(&of, &r);
     run.units = wish->units;
     run.unit_gpus = wish->unit_gpus;
     run.unit_cores = wish->unit_cores;
     if (wish->units == 0)
-        take_needs(&run, NULL, &of, &r);
+        DT_TRY(take_newcomer(&run, plan, &r, err));
     facts.order = (dt_order){.machines = r.machines, .machine_count = r.machine_count};
     *fits = dt_order_fits_alone(&facts.order, &run, true, arena);
     *needs = dt_queue_needs(&facts.order, &run, arena);
 out:
-    json_decref(json);
     return st;
 }
 
 dt_status dt_queue_look(dt_queue_facts *out, dt_store *store, dt_queue_plans *plans,
-                        dt_arena *arena, dt_error *err)
+                        const dt_queue_newcomer *newcomer, dt_arena *arena, dt_error *err)
 {
     reading r = {.out = out, .store = store, .plans = plans, .arena = arena};
     dt_status st = DT_OK;
@@ -447,6 +457,13 @@ dt_status dt_queue_look(dt_queue_facts *out, dt_store *store, dt_queue_plans *pl
         .runs = dt_arena_alloc_array(arena, (size_t)count + 1, sizeof(out->order.runs[0]))};
     for (int64_t i = 0; i < count; i++)
         DT_TRY(take_run(&out->order.runs[i], &out->runs[i], &r, err));
+    if (newcomer != NULL) {
+        dt_order_run *last = &out->order.runs[out->order.run_count++];
+
+        *last = (dt_order_run){
+            .id = "", .waits = true, .place = INT64_MAX, .group = -1, .wanted = newcomer->wanted};
+        DT_TRY(take_newcomer(last, newcomer->plan, &r, err));
+    }
     out->order.machines = r.machines;
     out->order.machine_count = r.machine_count;
     dt_order_decide(&out->order, arena);

@@ -312,3 +312,20 @@ void dt_queue_machine_probed(dt_queue_file *file, const dt_node_probe *probe)
     machine->gpus = (int64_t)json_array_size(json_object_get(probe->facts, "devices"));
     machine->cores = json_integer_value(json_object_get(probe->facts, "cores"));
 }
+
+/* Returns what all machines have, or those that are shared: "gpu1 has 4 GPUs and 32 processors, ...". */
+const char *dt_queue_machines_text(const dt_queue_file *file, bool all, dt_arena *arena)
+{
+    const char *text = "";
+
+    for (int64_t i = 0; i < file->machine_count; i++) {
+        const dt_queue_machine *machine = &file->machines[i];
+
+        if (all || machine->shared)
+            text = dt_arena_printf(arena, "%s%s%s has %lld GPU%s and %lld processor%s", text,
+                                   text[0] != '\0' ? ", " : "", machine->name,
+                                   (long long)machine->gpus, machine->gpus == 1 ? "" : "s",
+                                   (long long)machine->cores, machine->cores == 1 ? "" : "s");
+    }
+    return text;
+}

@@ -80,6 +80,10 @@ dt_queue_machine *dt_queue_machine_find(const dt_queue_file *file, const char *n
 dt_queue_machine *dt_queue_machine_add(dt_queue_file *file, const char *node);
 /* Adds the machine of a probe, with its GPUs and processors. */
 void dt_queue_machine_probed(dt_queue_file *file, const dt_node_probe *probe);
+/* Adds the machines of a plan that the queue does not know; asks them for their GPUs and processors. */
+dt_status dt_queue_machines_learn(const dt_preflight *flight, dt_arena *arena, dt_error *err);
+/* Returns what all machines have, or those that are shared: "gpu1 has 4 GPUs and 32 processors, ...". */
+const char *dt_queue_machines_text(const dt_queue_file *file, bool all, dt_arena *arena);
 
 /* What a launch with --queue asks for. */
 typedef struct dt_queue_wish {
@@ -106,9 +110,16 @@ typedef struct dt_queue_plans dt_queue_plans;
 dt_queue_plans *dt_queue_plans_open(void);
 void dt_queue_plans_close(dt_queue_plans *plans); /* accepts NULL */
 
-/* Reads everything, and decides. plans: may be NULL. */
+/* A run that its caller is about to launch. */
+typedef struct dt_queue_newcomer {
+    const dt_plan *plan;
+    int64_t wanted; /* so many of its nodes are enough; 0: all */
+} dt_queue_newcomer;
+
+/* Reads everything, and decides. plans: may be NULL. newcomer: comes after all others, and is the last of order.runs, without
+ * a row; NULL: none. */
 dt_status dt_queue_look(dt_queue_facts *out, dt_store *store, dt_queue_plans *plans,
-                        dt_arena *arena, dt_error *err);
+                        const dt_queue_newcomer *newcomer, dt_arena *arena, dt_error *err);
 /* Returns what a run needs, "2 GPUs on gpu1, 2 GPUs on gpu2", and why it waits, in one line: "1 GPU free on gpu1; r12 ends
  * in about 20 min". */
 const char *dt_queue_needs(const dt_order *order, const dt_order_run *run, dt_arena *arena);
@@ -147,12 +158,31 @@ dt_status dt_queue_wish_read(dt_queue_wish *out, dt_call *call, dt_error *err);
  * NULL: the recipe names its nodes. DT_ERR_RECIPE: it never fits, with what would. */
 dt_status dt_queue_take_recipe(const char **nodes, dt_queue_wish *io, const dt_recipe *recipe,
                                const dt_recipe_source *source, dt_call *call, dt_error *err);
+/* Returns "nodes=[\"gpu-a gpus=2\", ...]". */
+const char *dt_queue_nodes_value(const dt_string_list *items, dt_arena *arena);
 /* dt_attempt_launch, which for a run that waits is preceded by checks (DT_ERR_RECIPE: it never fits; DT_ERR_USAGE: it needs
  * a secret that is not kept) and followed by its entry and the start of an arbiter; until it has its entry nobody starts
  * it. seconds: its expected duration; NaN: unknown. */
 dt_status dt_queue_launch(const char **run, dt_store *store, const dt_recipe_source *source,
                           const dt_labels *labels, const dt_queue_wish *wish, double seconds,
                           dt_preflight *flight, dt_call *call, dt_error *err);
+
+/* --- place: slots for a run that is launched at once, such as a point of a sweep */
+
+typedef struct dt_queue_place {
+    bool there; /* false: other runs use what it needs, or come before it; try again later */
+    const dt_string_list *nodes; /* NULL: as in the recipe */
+    int lock;                    /* nothing else is given away until it is closed; -1: not held */
+} dt_queue_place;
+
+/* Chooses a place on `wanted` of the recipe's nodes (0: all) by the rules of the queue. It is as in the recipe if the run
+ * shares only the processors of all its nodes, or would never fit: then its launch says why. flight: with the plan of all
+ * nodes; more than what it says is asked of nodes that the queue does not know. Release *out in any case. */
+dt_status dt_queue_place_take(dt_queue_place *out, const dt_preflight *flight, int64_t wanted,
+                              dt_store *store, dt_arena *arena, dt_error *err);
+void dt_queue_place_release(dt_queue_place *place);
+/* Takes the lock under which slots are given away. DT_ERR_BUSY. */
+dt_status dt_queue_lock_places(int *lock, dt_arena *arena, dt_error *err);
 
 /* --- act: what the arbiter does with a run */
 

@@ -42,7 +42,7 @@ static void add_queue(const char **argv, int *count, const dt_sweep_group *group
 
 /* Builds: launch POINT --detach --json --group G --set nodes=[...] --tag a --tag b */
 static dt_status words_of(const char **argv, const dt_sweep_group *group, int64_t index,
-                          const dt_place *place, dt_arena *arena, dt_error *err)
+                          const char *nodes, dt_arena *arena, dt_error *err)
 {
     char *tags = dt_arena_strdup(arena, group->tags), *rest = tags;
     int count = 0;
@@ -56,9 +56,9 @@ static dt_status words_of(const char **argv, const dt_sweep_group *group, int64_
     argv[count++] = "--json";
     argv[count++] = "--group";
     argv[count++] = group->name;
-    if (place->nodes != NULL) {
+    if (nodes != NULL) {
         argv[count++] = "--set";
-        argv[count++] = place->nodes;
+        argv[count++] = nodes;
     }
     for (char *tag; (tag = strsep(&rest, " ")) != NULL && count < 9 + 2 * TAGS_MAX;) {
         if (tag[0] == '\0')
@@ -122,16 +122,16 @@ out:
     return st;
 }
 
-/* Runs `dtrun launch --detach` on the point's recipe, with the nodes of its place (sweep_int.h).
+/* Runs `dtrun launch --detach` on the point's recipe, with nodes as dt_point_place returns them.
  * Fills in point->run, or point->problem if the launch was refused. */
 static dt_status point_begin(dt_sweep_point *point, const dt_sweep_group *group, int64_t index,
-                             const dt_place *place, dt_arena *arena, dt_error *err)
+                             const char *nodes, dt_arena *arena, dt_error *err)
 {
     const char *argv[14 + 2 * TAGS_MAX + AFTER_MOST];
     bool missing;
     dt_status st;
 
-    DT_TRY(words_of(argv, group, index, place, arena, err));
+    DT_TRY(words_of(argv, group, index, nodes, arena, err));
     DT_TRY(call(point, &missing, argv, arena, err));
 out:
     return st;
@@ -140,20 +140,19 @@ out:
 /* Runs `dtrun resume --detach` on its run, or another launch if the run has no checkpoint.
  * Clears point->again; sets point->problem if it was refused. */
 static dt_status point_resume(dt_sweep_point *point, const dt_sweep_group *group, int64_t index,
-                              const dt_place *place, dt_arena *arena, dt_error *err)
+                              const char *nodes, dt_arena *arena, dt_error *err)
 {
-    const char *argv[] = {NULL,     "resume", point->run,   "--detach",
-                          "--json", "--set",  place->nodes, NULL};
+    const char *argv[] = {NULL, "resume", point->run, "--detach", "--json", "--set", nodes, NULL};
     bool missing;
     dt_status st;
 
-    if (place->nodes == NULL)
+    if (nodes == NULL)
         argv[5] = NULL;
     DT_TRY(dt_dir_program(&argv[0], "dtrun", NULL, arena, err));
     DT_TRY(call(point, &missing, argv, arena, err));
     if (missing) {
         point->problem = "";
-        DT_TRY(point_begin(point, group, index, place, arena, err));
+        DT_TRY(point_begin(point, group, index, nodes, arena, err));
     }
     point->again = false;
 out:
@@ -193,7 +192,6 @@ typedef struct drive {
     dt_store *store;
     dt_run_state *states; /* state of each point's run; meaningless without a run */
     int64_t *steps;
-    dt_places places;
     double begun_seconds;
     bool settled;   /* the driver has run for a while */
     bool waits;     /* waiting for GPUs or nodes was reported */
@@ -332,28 +330,28 @@ static dt_status begin(bool *begun, drive *of, int64_t i, dt_error *err)
 {
     dt_sweep_point *point = &of->group.points[i];
     dt_status st = DT_OK;
-    dt_place place;
+    const char *nodes = NULL;
+    dt_queue_place place = {.there = true, .lock = -1};
 
-    if (of->group.queues && !point->again)
-        place = (dt_place){.there = true, .lock = -1}; /* it waits in the queue */
-    else
-        DT_TRY(dt_place_take(&place, &of->places, &of->group, i, of->store, err));
+    if (point->again || !of->group.queues) /* else it waits in the queue */
+        DT_TRY(dt_point_place(&place, &nodes, &of->group, i, of->store, &of->arena, err));
     *begun = place.there;
     if (!place.there) {
         if (!of->waits)
-            dt_log_info("%s waits for nodes or GPUs that other runs use", point->name);
+            dt_log_info("%s waits for nodes or GPUs that other runs use, or come before it for",
+                        point->name);
         of->waits = true;
         goto out;
     }
     of->waits = false;
     if (point->again)
-        DT_TRY(point_resume(point, &of->group, i, &place, &of->arena, err));
+        DT_TRY(point_resume(point, &of->group, i, nodes, &of->arena, err));
     else
-        DT_TRY(point_begin(point, &of->group, i, &place, &of->arena, err));
+        DT_TRY(point_begin(point, &of->group, i, nodes, &of->arena, err));
     of->states[i] = DT_RUN_QUEUED;
     DT_TRY(dt_group_write_progress(&of->group, err));
 out:
-    dt_place_let_go(&place);
+    dt_queue_place_release(&place);
     return st;
 }
 
@@ -449,7 +447,6 @@ dt_status dt_drive_main(const char *name, dt_error *err)
     dt_status st;
 
     dt_arena_init(&of.arena, 0);
-    of.places.arena = &of.arena;
     of.begun_seconds = dt_clock_monotonic_seconds();
     snprintf(who, sizeof(who), "the driver of sweep '%.64s'", name);
     dt_crash_report(who);

@@ -22,10 +22,8 @@ dt_test(NAME view_log_tail LABEL unit LIBS dt_supervisor dt_store_support
 dt_test(NAME view_node_lines LABEL unit LIBS dt_supervisor dt_store_support dt_term m
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_view_node_lines.c ${PROJECT_SOURCE_DIR}/runner/view/runs/progress.c
    )
-dt_test(NAME sweep_room LABEL unit LIBS m
-  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_sweep_room.c ${PROJECT_SOURCE_DIR}/runner/sweep/rules.c)
 dt_test(NAME sweep_halving LABEL unit LIBS m
-  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_sweep_halving.c ${PROJECT_SOURCE_DIR}/runner/sweep/rules.c)
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_sweep_halving.c ${PROJECT_SOURCE_DIR}/runner/sweep/halving.c)
 dt_test(NAME smoke_shrink LABEL unit LIBS dt_recipe_reader
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_smoke_shrink.c ${PROJECT_SOURCE_DIR}/runner/smoke/shrink.c
     ${PROJECT_SOURCE_DIR}/runner/smoke/fault.c)
@@ -33,3 +31,5 @@ dt_test(NAME convert_command_lines LABEL unit LIBS dt_convert
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_convert_command_lines.c)
 dt_test(NAME queue_days LABEL unit LIBS dt_base
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_queue_days.c ${PROJECT_SOURCE_DIR}/runner/queue/order.c)
+dt_test(NAME queue_places LABEL unit LIBS dt_base
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_queue_places.c ${PROJECT_SOURCE_DIR}/runner/queue/order.c)
