@@ -14,6 +14,7 @@ EMBEDDED(locked_html);
 EMBEDDED(app_css);
 EMBEDDED(app_js);
 EMBEDDED(list_js);
+EMBEDDED(queue_js);
 EMBEDDED(run_js);
 EMBEDDED(panels_js);
 EMBEDDED(curves_js);
@@ -46,6 +47,7 @@ static const struct {
     {"app.css", "text/css; charset=utf-8", dt_embedded_app_css, dt_embedded_app_css_end},
     {"app.js", SCRIPT, dt_embedded_app_js, dt_embedded_app_js_end},
     {"list.js", SCRIPT, dt_embedded_list_js, dt_embedded_list_js_end},
+    {"queue.js", SCRIPT, dt_embedded_queue_js, dt_embedded_queue_js_end},
     {"run.js", SCRIPT, dt_embedded_run_js, dt_embedded_run_js_end},
     {"panels.js", SCRIPT, dt_embedded_panels_js, dt_embedded_panels_js_end},
     {"live.js", SCRIPT, dt_embedded_live_js, dt_embedded_live_js_end},
@@ -120,6 +122,7 @@ static const dt_web_route routes[] = {
     {"/api/v1/live", dt_web_live_of_several, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
     {"/api/v1/band", dt_web_band, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
     {"/api/v1/csv", dt_web_csv, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
+    {"/api/v1/queue", dt_web_queue, NULL, DT_WEB_LITTLE, DT_WEB_LOCKED},
     {"/api/v1/command", dt_web_command, NULL, DT_WEB_NO_STORE, DT_WEB_LOCKED},
     /* for monitoring programs */
     {"/metrics", dt_web_prometheus, NULL, DT_WEB_LITTLE, DT_WEB_LOCKED},
@@ -128,6 +131,7 @@ static const dt_web_route routes[] = {
     {"/app.css", web_file, "app.css", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/app.js", web_file, "app.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/list.js", web_file, "list.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/queue.js", web_file, "queue.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/run.js", web_file, "run.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/panels.js", web_file, "panels.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/live.js", web_file, "live.js", DT_WEB_NO_STORE, DT_WEB_OPEN},

@@ -271,6 +271,7 @@ dt_status dt_web_live_of_run(dt_web_request *request, dt_web_reply *reply, dt_er
 dt_status dt_web_live_of_several(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_prometheus(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_command(dt_web_request *request, dt_web_reply *reply, dt_error *err);
+dt_status dt_web_queue(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 
 /* requested_runs: finds the runs that a request names: ?runs=ID,ID,... or ?group=NAME; or those of a list,
  * ?q=WORDS&state=STATE&sort=KEY&limit=N&offset=N. */

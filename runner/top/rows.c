@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runner/queue/queue.h"
 #include "runner/term/term.h"
 #include "runner/view/runs/runs.h"
 
@@ -77,6 +78,25 @@ static dt_status read_row(dt_top_row *out, dt_store *store, const dt_run *run, c
     return dt_curve_sketch(&out->curve, store, run->id, metric, DT_CURVE_SPARK_MOST, arena, err);
 }
 
+/* Says of each run in the queue why it waits. */
+static void read_waits(dt_top_rows *io, dt_store *store, dt_arena *arena)
+{
+    dt_queue_facts facts;
+    int64_t *order, count;
+    bool any = false;
+
+    for (int64_t i = 0; i < io->count; i++)
+        any = any || io->items[i].run->state == DT_RUN_WAITING;
+    if (!any || dt_queue_look(&facts, store, NULL, NULL, arena, NULL) != DT_OK)
+        return;
+    dt_queue_sorted(&order, &count, &facts, arena);
+    for (int64_t at = 0; at < count; at++)
+        for (int64_t i = 0; i < io->count; i++)
+            if (strcmp(io->items[i].run->id, facts.runs[order[at]].id) == 0)
+                io->items[i].wait = dt_arena_printf(arena, "#%lld: %s", (long long)at + 1,
+                                                    dt_queue_reason(&facts, order[at], arena));
+}
+
 dt_status dt_top_rows_read(dt_top_rows *out, dt_store *store, const dt_top_wish *wish,
                            int64_t now_ms, dt_arena *arena, dt_error *err)
 {
@@ -101,6 +121,7 @@ dt_status dt_top_rows_read(dt_top_rows *out, dt_store *store, const dt_top_wish 
         else
             out->waiting++;
     }
+    read_waits(out, store, arena);
     sort(out, wish->sort);
 out:
     return st;
@@ -160,7 +181,10 @@ static void add_row(dt_table *table, const dt_term *term, const dt_top_row *row,
     else
         dt_table_add(table, DT_STYLE_PLAIN, "%s",
                      dt_format_seconds(a, sizeof(a), ceil(row->timing.eta_seconds)));
-    add_spark(table, term, &row->curve);
+    if (row->wait != NULL)
+        dt_table_add(table, DT_STYLE_DIM, "%s", row->wait);
+    else
+        add_spark(table, term, &row->curve);
 }
 
 void dt_top_rows_add(dt_strbuf *out, const dt_term *term, const dt_top_rows *rows, int64_t first,

@@ -44,6 +44,8 @@ typedef struct dt_top_row {
     const dt_run *run;
     dt_timing timing;
     dt_curve curve;
+    const char *
+        wait; /* "#2: 1 GPU free on gpu1; r12 ends in 20 min" of a run in the queue; NULL: it is in none */
 } dt_top_row;
 
 typedef struct dt_top_rows {

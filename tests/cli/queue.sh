@@ -80,6 +80,28 @@ expect 0 queue guarantee 1d
 blocker=$(queue blocker $endless)
 within 60 state_is "$blocker" running
 d=$(queue d) e=$(queue e)
+
+# --- top and the page say why they wait
+expect 0 top
+says "#1: 0 processors free on localhost; $blocker (blocker)"
+expect 0 queue --json
+cp out listed
+"$dtrun" serve --listen 127.0.0.1:0 --json >served 2>err &
+server=$!
+within 60 test -s served
+subject="the queue of the page"
+python3 - served listed <<'PY' || fail "it is not what 'queue' lists"
+import json, sys, urllib.request
+served, listed = (json.load(open(name)) for name in sys.argv[1:])
+request = urllib.request.Request(served["url"].rstrip("/") + "/api/v1/queue",
+                                 headers={"Authorization": "Bearer " + served["link"].rpartition("=")[2]})
+answer = json.load(urllib.request.urlopen(request))["runs"]
+names = ("run", "name", "position", "state", "priority", "needs")
+assert [[row[name] for name in names] for row in answer] == [[row[name] for name in names] for row in listed], answer
+PY
+kill -TERM $server
+wait $server
+
 arbiter_of() {
     for process in $(pgrep -f "dtrun arbiter"); do
         grep -qzF "XDG_STATE_HOME=$work/state" "/proc/$process/environ" 2>/dev/null && echo "$process"
