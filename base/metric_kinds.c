@@ -56,7 +56,8 @@ const dt_metric_kind dt_metric_kinds[DT_METRIC_COUNT] = {
 };
 /* clang-format on */
 
-const char *const dt_metric_high_words[] = {"per_second", "accuracy", "utilization", "bleu", "reward", NULL};
+const char *const dt_metric_high_words[] = {
+    "per_second", "accuracy", "/acc", "_acc", "exact_match", "utilization", "bleu", "reward", NULL};
 
 bool dt_metric_more_is_better(const char *name)
 {

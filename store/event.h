@@ -65,6 +65,21 @@ dt_status dt_store_event_list_of_kind(dt_store *store, dt_store_event **out, int
                                       const char *run, const char *kind, dt_arena *arena,
                                       dt_error *err);
 
+/* --- evaluation.c: results of evaluation tasks */
+#define DT_STORE_EVALUATION "evaluation" /* their kind of event */
+typedef struct dt_store_evaluation {
+    int64_t attempt, step, time_ms;
+    const char *task;   /* its name */
+    const char *result; /* JSON: {"kind", "rows", "cut", "metrics"} */
+} dt_store_evaluation;
+/* Lists the newest result of each task at each step: oldest step first, tasks in the order of their files. Steps that a
+ * resume undid are left out. */
+dt_status dt_store_evaluation_list(dt_store *store, dt_store_evaluation **out, int64_t *count,
+                                   const char *run, dt_arena *arena, dt_error *err);
+/* Adds results. tasks: {NAME: result, ...} as JSON. */
+dt_status dt_store_evaluation_add(dt_store *store, const char *run, int64_t attempt, int64_t step,
+                                  const char *tasks, dt_error *err);
+
 /* --- event.c: checkpoints */
 typedef struct dt_store_checkpoint {
     int64_t attempt, step, bytes, time_ms;

@@ -22,7 +22,8 @@
 static const dt_sql_column run_columns[] = {
     {"run", "text", "id of the run", "r.id"},
     {"name", "text", "name of the run; several runs can have the same", "r.name"},
-    {"task", "text", "`train`, or what the ranks do instead (`generate`, `score`, `evaluate`, `command`)",
+    {"task", "text",
+     "`train`, or what the ranks do instead (`generate`, `score`, `evaluate`, `command`)",
      "coalesce(" FIELD("task") ", 'train')"},
     {"state", "text",
      "`waiting`, `queued`, `preparing`, `starting`, `running`, `stopping`, `finished`, `failed` or "
@@ -129,11 +130,11 @@ static const dt_sql_column event_columns[] = {
 
 static const dt_sql_column evaluation_columns[] = {
     {"run", "text", "id of the run", "r.id"},
-    {"step", "integer", "step of the checkpoint", "json_extract(v.json, '$.step')"},
+    {"step", "integer", "step of the checkpoint", "v.step"},
     {"attempt", "integer", "the newest attempt at that time", "v.attempt"},
     {"time", "text", "when it was computed", TIME("v.time_ms")},
-    {"task", "text", "name of the task", "t.key"},
-    {"rows", "integer", "rows of the task", "json_extract(t.value, '$.rows')"},
+    {"task", "text", "name of the task", "v.task"},
+    {"rows", "integer", "rows of the task", "json_extract(v.result, '$.rows')"},
     {"metric", "text", "name of the metric: `acc`, `exact_match`, `word_perplexity`, ...", "m.key"},
     {"value", "real", "value; NULL if it was not a number", "json_extract(m.value, '$.value')"},
     {"stderr", "real", "its standard error, or NULL", "json_extract(m.value, '$.stderr')"},
@@ -160,11 +161,11 @@ const dt_sql_view dt_sql_views[] = {
     {"events", "One row for each event of a run.",
      "main.events v JOIN main.runs r ON r.run = v.run", event_columns},
     {"evaluations",
-     "One row for each metric of each evaluation of a task (docs/evaluation.md). A step can be "
-     "evaluated more than once.",
-     "main.events v JOIN main.runs r ON r.run = v.run"
-     " JOIN json_each(CASE WHEN json_valid(v.json) THEN v.json END, '$.tasks') t"
-     " JOIN json_each(t.value, '$.metrics') m WHERE v.kind = 'evaluation'",
+     "One row for each metric of each task and step (docs/evaluation.md): of the newest "
+     "evaluation. "
+     "Steps that a resume from an earlier step undid are left out.",
+     DT_SQL_EVALUATIONS " v JOIN main.runs r ON r.run = v.run"
+                        " JOIN json_each(v.result, '$.metrics') m WHERE v.newer = 0",
      evaluation_columns},
     {0},
 };

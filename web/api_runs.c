@@ -1,5 +1,5 @@
-/* api_runs: serves the list of runs, one run with its attempts and ranks, its recipe, checkpoints and
- * events, and the health check. */
+/* api_runs: serves the list of runs, one run with its attempts and ranks, its recipe, checkpoints, evaluations
+ * and events, and the health check. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -289,6 +289,86 @@ dt_status dt_web_checkpoints(dt_web_request *request, dt_web_reply *reply, dt_er
         err);
 out:
     json_decref(list);
+    return st;
+}
+
+/* --- evaluations of a run */
+
+#define EVALUATIONS_DEFAULT 6
+#define EVALUATIONS_MOST    100000 /* as of points */
+
+/* Returns the result of a task; null if it is not JSON. */
+static json_t *result_json(const dt_store_evaluation *of)
+{
+    json_t *result;
+
+    if (dt_json_parse(&result, of->result, strlen(of->result), "evaluation", NULL) != DT_OK)
+        return json_null();
+    return dt_web_value_json(result);
+}
+
+/* Returns the newest result of each task, with its step. */
+static json_t *newest_json(const dt_store_evaluation *rows, int64_t count)
+{
+    json_t *newest = json_object(), *result;
+
+    for (int64_t i = 0; i < count; i++) {
+        result = result_json(&rows[i]);
+        if (json_is_object(result))
+            json_object_set_new(result, "step", json_integer(rows[i].step));
+        json_object_set_new(newest, rows[i].task, result);
+    }
+    return newest;
+}
+
+static bool begins_step(const dt_store_evaluation *rows, int64_t i)
+{
+    return i == 0 || rows[i].step != rows[i - 1].step;
+}
+
+/* Returns the first step and the last most - 1 steps. */
+static json_t *steps_json(const dt_store_evaluation *rows, int64_t count, int64_t total,
+                          int64_t most)
+{
+    json_t *list = json_array(), *step = NULL, *tasks = NULL;
+    int64_t at = 0; /* steps that have begun */
+
+    for (int64_t i = 0; i < count; i++) {
+        at += begins_step(rows, i);
+        if (at > 1 && at <= total - (most - 1))
+            continue;
+        if (begins_step(rows, i)) {
+            tasks = json_object();
+            step = json_pack("{sI so}", "step", (json_int_t)rows[i].step, "tasks", tasks);
+            json_array_append_new(list, step);
+        }
+        json_object_set_new(step, "attempt", json_integer(rows[i].attempt));
+        json_object_set_new(step, "time_ms", dt_web_time_json(rows[i].time_ms));
+        json_object_set_new(tasks, rows[i].task, result_json(&rows[i]));
+    }
+    return list;
+}
+
+dt_status dt_web_evaluations(dt_web_request *request, dt_web_reply *reply, dt_error *err)
+{
+    int64_t count, total = 0, most;
+    dt_store_evaluation *rows;
+    dt_status st = DT_OK;
+    dt_run run;
+
+    DT_TRY(dt_web_run(&run, request, err));
+    DT_TRY(
+        dt_web_argument_int(&most, request, "most", EVALUATIONS_DEFAULT, 1, EVALUATIONS_MOST, err));
+    DT_TRY(dt_store_evaluation_list(request->store, &rows, &count, run.id, request->arena, err));
+    for (int64_t i = 0; i < count; i++)
+        total += begins_step(rows, i);
+    st = dt_web_reply_json(reply, 200,
+                           json_pack("{so sI so so}", "run", dt_web_string_json(run.id), "steps",
+                                     (json_int_t)total, "evaluations",
+                                     steps_json(rows, count, total, most), "newest",
+                                     newest_json(rows, count)),
+                           err);
+out:
     return st;
 }
 

@@ -114,6 +114,7 @@ static dt_status add_run(dt_strbuf *out, const dt_web_report *report, const char
                  {"/recipe", none},
                  {"/metrics", buckets},
                  {"/checkpoints", none},
+                 {"/evaluations", none},
                  {"/events", all}};
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         const char *path = dt_arena_printf(&arena, "/api/v1/runs/%s%s", run, parts[i].below);

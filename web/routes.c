@@ -17,6 +17,7 @@ EMBEDDED(list_js);
 EMBEDDED(queue_js);
 EMBEDDED(run_js);
 EMBEDDED(panels_js);
+EMBEDDED(evaluations_js);
 EMBEDDED(curves_js);
 EMBEDDED(live_js);
 EMBEDDED(dom_js);
@@ -50,6 +51,7 @@ static const struct {
     {"queue.js", SCRIPT, dt_embedded_queue_js, dt_embedded_queue_js_end},
     {"run.js", SCRIPT, dt_embedded_run_js, dt_embedded_run_js_end},
     {"panels.js", SCRIPT, dt_embedded_panels_js, dt_embedded_panels_js_end},
+    {"evaluations.js", SCRIPT, dt_embedded_evaluations_js, dt_embedded_evaluations_js_end},
     {"live.js", SCRIPT, dt_embedded_live_js, dt_embedded_live_js_end},
     {"dom.js", SCRIPT, dt_embedded_dom_js, dt_embedded_dom_js_end},
     {"curves.js", SCRIPT, dt_embedded_curves_js, dt_embedded_curves_js_end},
@@ -115,6 +117,7 @@ static const dt_web_route routes[] = {
     /* parts of a run */
     {"/api/v1/runs/ID/metrics", dt_web_metrics, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
     {"/api/v1/runs/ID/checkpoints", dt_web_checkpoints, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
+    {"/api/v1/runs/ID/evaluations", dt_web_evaluations, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
     {"/api/v1/runs/ID/events", dt_web_events, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
     {"/api/v1/runs/ID/logs", dt_web_logs, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
     {"/api/v1/runs/ID/recipe", dt_web_recipe, NULL, DT_WEB_LITTLE, DT_WEB_LOCKED},
@@ -134,6 +137,7 @@ static const dt_web_route routes[] = {
     {"/queue.js", web_file, "queue.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/run.js", web_file, "run.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/panels.js", web_file, "panels.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/evaluations.js", web_file, "evaluations.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/live.js", web_file, "live.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/dom.js", web_file, "dom.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/curves.js", web_file, "curves.js", DT_WEB_NO_STORE, DT_WEB_OPEN},

@@ -69,7 +69,7 @@ says "$run@200" "letters  acc"
 expect 0 compare "$run" other --json
 json "o['runs'][0]['tasks']['letters']['rows'] == 2" "o['runs'][1]['tasks'] == {}"
 expect 0 sql "SELECT count(*) AS n FROM evaluations WHERE run = '$run' AND metric = 'acc' AND step = 200" --json
-json "o['rows'] == [[2]]"
+json "o['rows'] == [[1]]" # it was evaluated twice
 
 # --- wrong files
 bad() { # message rows...

@@ -176,6 +176,50 @@ static void test_a_transaction_holds_all_or_nothing(void **state)
     assert_int_equal(count, 1);
 }
 
+static void add_evaluation(test_store *t, int64_t attempt, int64_t step, const char *tasks)
+{
+    assert_good(t, dt_store_evaluation_add(t->store, "aa", attempt, step, tasks, &t->err));
+}
+
+static void test_the_newest_evaluation_of_each_task_and_step_counts(void **state)
+{
+    test_store *t = *state;
+    dt_store_evaluation *list;
+    int64_t count, attempt;
+
+    test_store_run(t, "aa", "n");
+    test_store_run(t, "bb", "n");
+    add_evaluation(t, 1, 20, "{\"b\":{\"rows\":1},\"a\":{\"rows\":2}}");
+    add_evaluation(t, 1, 10, "{\"a\":{\"rows\":3}}");
+    add_evaluation(t, 1, 20, "{\"b\":{\"rows\":4}}"); /* again, by a person or after a crash */
+    add_evaluation(t, 1, 30, "{\"a\":{\"rows\":5}}");
+    add_evaluation(t, 1, 40, "{\"a\":7}"); /* not of this program */
+    test_store_run_sql(
+        t, "INSERT INTO events (run, attempt, node, sequence, rank, time_ms, kind, json)"
+           " SELECT run, 1, -1, 0, -1, 1, 'evaluation', '{' FROM runs WHERE id = 'aa'");
+    assert_good(t, dt_store_evaluation_list(t->store, &list, &count, "aa", &t->arena, &t->err));
+    assert_int_equal(count, 4);
+    assert_int_equal(list[0].step, 10);
+    assert_int_equal(list[1].step, 20);
+    assert_string_equal(list[1].task, "a");
+    assert_string_equal(list[2].result, "{\"rows\":4}");
+    assert_int_equal(list[3].step, 30);
+    assert_good(t, dt_store_evaluation_list(t->store, &list, &count, "bb", &t->arena, &t->err));
+    assert_int_equal(count, 0);
+
+    /* a resume from step 20 undoes what came after it */
+    assert_good(t, dt_store_run_set_state(t->store, "aa", DT_RUN_FAILED, 1, "x", 5, &t->err));
+    assert_good(t, dt_store_attempt_add(t->store, "aa", 20, 100, "{}", "h", 6, &attempt, &t->err));
+    assert_good(t, dt_store_evaluation_list(t->store, &list, &count, "aa", &t->arena, &t->err));
+    assert_int_equal(count, 3);
+    assert_int_equal(list[2].step, 20);
+    add_evaluation(t, attempt, 30, "{\"a\":{\"rows\":6}}");
+    assert_good(t, dt_store_evaluation_list(t->store, &list, &count, "aa", &t->arena, &t->err));
+    assert_int_equal(count, 4);
+    assert_string_equal(list[3].result, "{\"rows\":6}");
+    assert_int_equal(list[3].attempt, 2);
+}
+
 #define WITH_STORE(f) cmocka_unit_test_setup_teardown(f, test_store_setup, test_store_teardown)
 
 int main(void)
@@ -186,6 +230,7 @@ int main(void)
         WITH_STORE(test_checkpoints_are_newest_first_and_one_a_path),
         WITH_STORE(test_checkpoints_of_a_folder_that_was_moved_are_found),
         WITH_STORE(test_a_transaction_holds_all_or_nothing),
+        WITH_STORE(test_the_newest_evaluation_of_each_task_and_step_counts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 // compare: shows several runs and groups of runs in the same charts, with the differences of their
 // recipes and results. A group is drawn as a band with its mean.
 import {colour, el, pillOf, setText, table} from '/dom.js';
+import {isEvaluated, readNewest, showNewest} from '/evaluations.js';
 import {ACTIVE_MS, Live, QUIET_MS, getJson, isActive, keepAddress, poll} from '/live.js';
 import {isBetterHigh, isInternal, isJudged, ordered, unitOf} from '/metric_names.js';
 import {Band, Series} from '/series.js';
@@ -115,7 +116,7 @@ function metricCell(row, at, base) {
 }
 
 function showMetrics(runs, base, internal) {
-  const names = ordered([...new Set(runs.flatMap((run) => run.metrics))]).filter((name) => internal || !isInternal(name));
+  const names = ordered([...new Set(runs.flatMap((run) => run.metrics))]).filter((name) => (internal || !isInternal(name)) && !isEvaluated(name, runs));
   const row = (name, words, of) => {
     const values = runs.map(of);
     return {label: `${name}, ${words}`, values, labels: text.rowLabels(values, unitOf(name)),
@@ -130,6 +131,12 @@ function showMetrics(runs, base, internal) {
     {title: 'Metric', class: 'words', cell: (item) => item.label},
     ...runs.map((run, at) => ({title: run.title, class: 'number', cell: (item) => metricCell(item, at, base)})),
   ], rows), runs, runs.map((_, at) => at)));
+}
+
+// A group has no results of its own.
+function showEvaluations(runs) {
+  const places = runs.map((_, at) => at).filter((at) => !(runs[at].series instanceof Band));
+  showNewest(byId('evaluations-card'), byId('evaluations'), places.map((at) => runs[at]), (at) => head(runs[places[at]], places[at]));
 }
 
 // --- the runs of a group, best first
@@ -204,7 +211,7 @@ const pathOf = (id) => `/api/v1/runs/${encodeURIComponent(id)}`;
 async function readRun(id) {
   const path = pathOf(id);
   const [{run}, {resolved}] = await Promise.all([getJson(path), getJson(`${path}/recipe`)]);
-  return {id: run.id, path, href: `/runs/${encodeURIComponent(run.id)}`, recipes: [resolved], series: new Series(path),
+  return {id: run.id, path, href: `/runs/${encodeURIComponent(run.id)}`, recipes: [resolved], series: new Series(path), newest: {},
           title: `${run.name} ${run.id}`, metrics: [], begun: 0, state: run.state, item: run.item};
 }
 
@@ -212,7 +219,7 @@ async function readGroup(group) {
   const series = new Band(group);
   await series.update();
   const item = series.runs.length > 0 ? (await getJson(pathOf(series.runs[0]))).run.item : 'token';
-  const run = {id: group, href: `/?q=${encodeURIComponent(group)}`, recipes: [], members: [], metric: null, series,
+  const run = {id: group, href: `/?q=${encodeURIComponent(group)}`, recipes: [], members: [], metric: null, series, newest: {},
                metrics: series.names, begun: 0, item, state: 'running',
                title: `${group}, ${series.runs.length} run${series.runs.length === 1 ? '' : 's'}`};
   await judge(run);
@@ -240,9 +247,11 @@ async function update(run) {
     if (fresh) await judge(run);
     return fresh;
   }
-  const view = await getJson(run.path);
+  const [view, newest] = await Promise.all([getJson(run.path), readNewest(run.path)]);
   take(run, view);
-  return run.series.update(view.run.attempt, view.metrics.length);
+  const evaluated = JSON.stringify(newest) !== JSON.stringify(run.newest);
+  run.newest = newest;
+  return (await run.series.update(view.run.attempt, view.metrics.length)) || evaluated;
 }
 
 export async function showCompare() {
@@ -271,6 +280,7 @@ export async function showCompare() {
   const tables = () => {
     showRecipes(runs, base);
     showMetrics(runs, base, internal);
+    showEvaluations(runs);
     showGroups(runs);
   };
 
@@ -354,6 +364,7 @@ export async function showCompare() {
     const run = runs?.find((one) => one.id === news.run);
     if (!run) return;
     if (news.view) take(run, news.view);
+    if ((news.events ?? []).some((event) => event.event === 'evaluation')) again(true);
     const known = (!news.view || news.view.run.attempt === run.series.attempt)
       && (!news.attempt || run.series.add(news.attempt, news.series ?? {}, view));
     if (!known) again(true); // a new attempt: the server knows which points it undid

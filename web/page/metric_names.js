@@ -30,7 +30,7 @@ export function isInternal(name) {
 // Returns true if one value can be better than another, unlike those of a learning rate or a size.
 export function isJudged(name) {
   const known = KNOWN.get(name);
-  return known ? known.better !== '' : !isInternal(name) && (isBetterHigh(name) || /loss|perplexity|error/.test(name));
+  return known ? known.better !== '' : !isInternal(name) && (isBetterHigh(name) || /loss|perplexity|bits_per|error/.test(name));
 }
 
 export function isBetterHigh(name) {

@@ -28,4 +28,4 @@ export const METRICS = [
 ];
 
 // Words in the name of another metric that say that higher is better.
-export const BETTER_HIGH = ['per_second', 'accuracy', 'utilization', 'bleu', 'reward'];
+export const BETTER_HIGH = ['per_second', 'accuracy', '/acc', '_acc', 'exact_match', 'utilization', 'bleu', 'reward'];

@@ -134,6 +134,8 @@ function eventText(event) {
     ready: () => `device ${detail.device}, threads ${detail.threads}`,
     checkpoint: () => `step ${text.count(detail.step)}, ${text.bytes(detail.bytes)}`,
     checkpoint_failed: () => `step ${text.count(detail.step)}: ${detail.message}`,
+    evaluation: () => `step ${text.count(detail.step)}: ${Object.entries(detail.tasks ?? {}).flatMap(([task, result]) =>
+      Object.entries(result.metrics).slice(0, 1).map(([name, {value}]) => `${task} ${name} ${text.compact(value)}`)).join(', ')}`,
     failed: () => detail.message,
     finished: () => detail.loss === undefined ? '' // it did not train
       : `step ${text.count(detail.step)}, loss ${text.loss(detail.loss)}`,

@@ -1,6 +1,7 @@
 // run: shows one run while it trains. News are merged into what is shown; cursors record how far it was read.
 import {el, labelsOf, pill, pillOf, progressBar, setText, shownState} from '/dom.js';
 import {ACTIVE_MS, Live, QUIET_MS, getJson, isActive, keepAddress, poll} from '/live.js';
+import {Evaluations} from '/evaluations.js';
 import {Checkpoints, Output, Recipe, showAttempts, showChanges, showRanks} from '/panels.js';
 import {marksOf} from '/marks.js';
 import {Series} from '/series.js';
@@ -92,6 +93,7 @@ export function showRun() {
   const series = new Series(path);
   const charts = new RunCharts(byId('charts'), view);
   const checkpoints = new Checkpoints(byId('checkpoints'), path);
+  const evaluations = new Evaluations(byId('evaluations-card'), byId('evaluations'), path);
   const recipe = new Recipe(byId('recipe-tabs'), byId('recipe'), byId('recipe-path'), path);
   const output = new Output(byId('output-tabs'), byId('output'), path, byId('find'),
                             (rank) => live.follow(rank));
@@ -165,7 +167,7 @@ export function showRun() {
       await series.readZoom(view);
     await checkpoints.update(shown.run);
     showCurves(shown, fresh);
-    await Promise.all([output.update(), recipe.update(shown.run.attempt)]);
+    await Promise.all([output.update(), evaluations.update(), recipe.update(shown.run.attempt)]);
     live.follow(output.rank);
     return live.wait ?? (isActive(shown.run.state) ? ACTIVE_MS : QUIET_MS);
   });
@@ -182,6 +184,7 @@ export function showRun() {
     output.add(news);
     if ((news.events ?? []).some((event) => event.event === 'checkpoint'))
       checkpoints.update(newest.run).then(() => showCurves(newest, false)).catch(() => {});
+    if ((news.events ?? []).some((event) => event.event === 'evaluation')) evaluations.update().catch(() => {});
     if (drawing === 0)
       drawing = setTimeout(() => {
         drawing = 0;

@@ -17,6 +17,7 @@
 #include "base/memory.h"
 #include "engine/tokens/text_lines.h"
 #include "runner/supervisor/folder/run_folder.h"
+#include "store/event.h"
 
 /* --- the task */
 
@@ -427,5 +428,22 @@ out:
         (void)unlink(m.temporary.data);
     dt_strbuf_release(&m.temporary);
     dt_strbuf_release(&m.out);
+    return st;
+}
+
+/* --- results of evaluation tasks */
+
+dt_status dt_task_results_store(dt_store *store, const dt_run *run, int64_t step,
+                                const dt_evaluation_results *results, dt_error *err)
+{
+    json_t *tasks = dt_evaluation_to_json(results);
+    dt_strbuf text;
+    dt_status st;
+
+    dt_strbuf_init(&text);
+    dt_json_write(&text, tasks);
+    st = dt_store_evaluation_add(store, run->id, run->attempt, step, text.data, err);
+    dt_strbuf_release(&text);
+    json_decref(tasks);
     return st;
 }

@@ -54,9 +54,7 @@ dt_status dt_task_folder_finish(double *loss, const dt_plan *plan, const char *f
 /* Removes parts, copies and the checkpoint after that. */
 void dt_task_folder_clear(const dt_plan *plan, const char *folder);
 
-/* task_results: stores the metrics of evaluation tasks with a checkpoint of the run, as an event of this kind:
- * {"event", "step", "tasks"}. */
-#define DT_TASK_RESULTS "evaluation"
+/* Stores the metrics of evaluation tasks with a checkpoint of the run, in its history (store/evaluation.c). */
 dt_status dt_task_results_store(dt_store *store, const dt_run *run, int64_t step,
                                 const dt_evaluation_results *results, dt_error *err);
 

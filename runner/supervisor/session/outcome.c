@@ -20,6 +20,7 @@
 #include "runner/times.h"
 #include "runner/transport/transport.h"
 #include "store/activity.h"
+#include "store/event.h"
 
 #define OUTPUT_MOST ((size_t)4 << 30)
 
@@ -180,25 +181,48 @@ bool dt_restart_is_due(dt_session *session)
     return decide(&next, session, &why_not) == DT_RESTART_AGAIN;
 }
 
-/* Stores the metrics of a finished evaluation, also with the run whose checkpoint it used. */
+/* Stores the metrics of an evaluation with its own run and with the run whose checkpoint it used: both or none. */
+static dt_status add_results(dt_session *session, const dt_evaluation_results *results,
+                             int64_t step, dt_error *err)
+{
+    const char *of = session->task_plan->task.run;
+    dt_run own = {.id = session->run, .attempt = session->attempt}, parent;
+    dt_status st = DT_OK;
+    bool begun = false;
+
+    DT_TRY(dt_store_begin(session->store, err));
+    begun = true;
+    DT_TRY(dt_task_results_store(session->store, &own, step, results, err));
+    if (dt_store_run_find(session->store, &parent, of, &session->arena, NULL) == DT_OK)
+        DT_TRY(dt_task_results_store(session->store, &parent, step, results, err));
+    DT_TRY(dt_store_commit(session->store, err));
+    begun = false;
+out:
+    if (begun)
+        dt_store_rollback(session->store);
+    return st;
+}
+
+/* Stores the metrics of a finished evaluation, once: a supervisor that continues after a crash finds them. */
 static dt_status store_results(dt_session *session, dt_error *err)
 {
     const dt_plan *plan = session->task_plan;
+    dt_store_evaluation *stored;
     dt_evaluation_results results;
     dt_checkpoint *checkpoint = NULL;
-    dt_run own = {.id = session->run, .attempt = session->attempt}, parent;
     dt_strbuf lines;
     dt_status st = DT_OK;
-    int64_t step;
+    int64_t count;
 
     dt_strbuf_init(&lines);
+    DT_TRY(dt_store_evaluation_list(session->store, &stored, &count, session->run, &session->arena,
+                                    err));
+    if (count > 0)
+        goto out;
     DT_TRY(dt_file_read(&lines, plan->task.output, OUTPUT_MOST, err));
     DT_TRY(dt_evaluation_totals(&results, lines.data, lines.length, &session->arena, err));
     DT_TRY(dt_checkpoint_open(&checkpoint, plan->resume_from, err));
-    step = dt_checkpoint_get_info(checkpoint)->step;
-    DT_TRY(dt_task_results_store(session->store, &own, step, &results, err));
-    if (dt_store_run_find(session->store, &parent, plan->task.run, &session->arena, NULL) == DT_OK)
-        DT_TRY(dt_task_results_store(session->store, &parent, step, &results, err));
+    DT_TRY(add_results(session, &results, dt_checkpoint_get_info(checkpoint)->step, err));
 out:
     dt_checkpoint_close(checkpoint);
     dt_strbuf_release(&lines);

@@ -3,26 +3,53 @@
 #include <math.h>
 #include <string.h>
 
-#include "runner/supervisor/folder/task_folder.h"
 #include "store/event.h"
 
 enum { FIRST_COLUMNS = 3 };
 
 /* --- in the history */
 
-static dt_status read_event(dt_task_results *out, const dt_store_event *event, dt_arena *arena,
-                            dt_error *err)
+/* Appends the result of a task, as the history has it. */
+static dt_status add_result(dt_evaluation_results *io, const dt_store_evaluation *of,
+                            dt_arena *arena, dt_error *err)
 {
-    json_t *object = NULL, *tasks;
+    dt_evaluation_results one;
+    json_t *tasks = NULL, *result = NULL;
     dt_status st = DT_OK;
 
-    *out = (dt_task_results){.attempt = event->attempt, .time_ms = event->time_ms};
-    DT_TRY(dt_json_parse(&object, event->json, strlen(event->json), "evaluation", err));
-    DT_TRY(dt_json_get_int(&out->step, object, "step", "evaluation", err));
-    DT_TRY(dt_json_get_object(&tasks, object, "tasks", "evaluation", err));
-    DT_TRY(dt_evaluation_from_json(&out->results, tasks, arena, err));
+    DT_TRY(dt_json_parse(&result, of->result, strlen(of->result), "evaluation", err));
+    tasks = json_pack("{s:O}", of->task, result);
+    DT_TRY(dt_evaluation_from_json(&one, tasks, arena, err));
+    io->items[io->count++] = one.items[0];
 out:
-    json_decref(object);
+    json_decref(tasks);
+    json_decref(result);
+    return st;
+}
+
+dt_status dt_results_list(dt_task_results **out, int64_t *count, dt_store *store, const char *run,
+                          dt_arena *arena, dt_error *err)
+{
+    dt_store_evaluation *rows;
+    dt_task_results *to = NULL;
+    dt_evaluation_result *items;
+    int64_t rows_count;
+    dt_status st = DT_OK;
+
+    *count = 0;
+    DT_TRY(dt_store_evaluation_list(store, &rows, &rows_count, run, arena, err));
+    *out = dt_arena_alloc_array(arena, (size_t)rows_count + 1, sizeof(**out));
+    items = dt_arena_alloc_array(arena, (size_t)rows_count + 1, sizeof(*items));
+    for (int64_t i = 0; i < rows_count; i++) {
+        if (to == NULL || to->step != rows[i].step) {
+            to = &(*out)[(*count)++];
+            *to = (dt_task_results){.step = rows[i].step, .results.items = items + i};
+        }
+        to->attempt = rows[i].attempt;
+        to->time_ms = rows[i].time_ms;
+        DT_TRY(add_result(&to->results, &rows[i], arena, err));
+    }
+out:
     return st;
 }
 
@@ -44,44 +71,6 @@ static void merge(dt_evaluation_results *io, const dt_evaluation_results *newer,
         count += at == count;
     }
     *io = (dt_evaluation_results){items, count};
-}
-
-/* The place of a step in the ascending list, which it is inserted at if it is new. */
-static dt_task_results *place_of(dt_task_results *list, int64_t *count, int64_t step)
-{
-    int64_t at = *count;
-
-    while (at > 0 && list[at - 1].step >= step)
-        at--;
-    if (at < *count && list[at].step == step)
-        return &list[at];
-    memmove(list + at + 1, list + at, (size_t)(*count - at) * sizeof(*list));
-    (*count)++;
-    list[at] = (dt_task_results){.step = step};
-    return &list[at];
-}
-
-dt_status dt_results_list(dt_task_results **out, int64_t *count, dt_store *store, const char *run,
-                          dt_arena *arena, dt_error *err)
-{
-    dt_store_event *events;
-    dt_task_results one, *to;
-    int64_t events_count;
-    dt_status st = DT_OK;
-
-    *count = 0;
-    DT_TRY(dt_store_event_list_of_kind(store, &events, &events_count, run, DT_TASK_RESULTS, arena,
-                                       err));
-    *out = dt_arena_alloc_array(arena, (size_t)events_count + 1, sizeof(**out));
-    for (int64_t i = 0; i < events_count; i++) {
-        DT_TRY(read_event(&one, &events[i], arena, err));
-        to = place_of(*out, count, one.step);
-        to->attempt = one.attempt;
-        to->time_ms = one.time_ms;
-        merge(&to->results, &one.results, arena);
-    }
-out:
-    return st;
 }
 
 dt_status dt_results_newest(dt_task_results *out, dt_store *store, const char *run, dt_arena *arena,

@@ -4,7 +4,7 @@
  *   arc        acc        200  0.2450 ± 0.0305   0.4350 ± 0.0351
  *              acc_norm        0.2550 ± 0.0309   0.4400 ± 0.0352
  *
- * Stored     as events of the kind DT_TASK_RESULTS: of a rank in training, else of `dtrun evaluate`
+ * Stored     as events (store/evaluation.c): of a rank in training, else of `dtrun evaluate`
  * Ownership  everything lives in the arena that is passed
  */
 #ifndef DT_RUNNER_VIEW_RUNS_RESULTS_H
