@@ -99,6 +99,78 @@ dt_status dt_report_json(json_t *object, dt_error *err)
     return st;
 }
 
+/* --- CSV */
+
+static void add_joined(dt_strbuf *out, const json_t *array)
+{
+    size_t i;
+    json_t *item;
+
+    json_array_foreach(array, i, item) {
+        if (i > 0)
+            dt_strbuf_add_char(out, ' ');
+        if (json_is_string(item))
+            dt_strbuf_add_str(out, json_string_value(item));
+        else
+            dt_json_write(out, item);
+    }
+}
+
+static void add_cell(dt_strbuf *out, const json_t *value)
+{
+    char number[DT_FORMAT_SIZE];
+    dt_strbuf text;
+
+    if (value == NULL || json_is_null(value))
+        return;
+    dt_strbuf_init(&text);
+    if (json_is_string(value))
+        dt_csv_add_text(out, json_string_value(value));
+    else if (json_is_real(value))
+        dt_strbuf_add_str(out, dt_format_exact(number, sizeof(number), json_real_value(value)));
+    else if (json_is_integer(value))
+        dt_strbuf_add_fmt(out, "%lld", (long long)json_integer_value(value));
+    else if (json_is_boolean(value))
+        dt_strbuf_add_str(out, json_is_true(value) ? "true" : "false");
+    else if (json_is_array(value))
+        add_joined(&text, value);
+    else
+        dt_json_write(&text, value);
+    dt_csv_add_text(out, text.data);
+    dt_strbuf_release(&text);
+}
+
+dt_status dt_report_csv(const json_t *head, const json_t *rows, dt_error *err)
+{
+    const char *key;
+    json_t *value, *row;
+    dt_strbuf text;
+    dt_status st;
+    size_t i;
+
+    dt_strbuf_init(&text);
+    json_object_foreach((json_t *)head, key, value) {
+        if (text.length > 0)
+            dt_strbuf_add_char(&text, ',');
+        dt_csv_add_text(&text, key);
+    }
+    dt_strbuf_add_char(&text, '\n');
+    json_array_foreach(rows, i, row) {
+        bool first = true;
+
+        json_object_foreach((json_t *)head, key, value) {
+            if (!first)
+                dt_strbuf_add_char(&text, ',');
+            first = false;
+            add_cell(&text, json_object_get(row, key));
+        }
+        dt_strbuf_add_char(&text, '\n');
+    }
+    st = dt_report_data(&text, err);
+    dt_strbuf_release(&text);
+    return st;
+}
+
 static void say(const char *fmt, va_list args)
 {
     dt_strbuf text, shown;

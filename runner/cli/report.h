@@ -16,6 +16,9 @@
 json_t *dt_report_object(void);
 /* Prints `object` (takes its reference) as one line, or indented on a terminal. */
 dt_status dt_report_json(json_t *object, dt_error *err);
+/* Prints an array of objects as CSV: a line of the keys of `head`, then a line of each object. Texts are written by
+ * dt_csv_add_text, null and a missing key as nothing, an array of texts with blanks between them. */
+dt_status dt_report_csv(const json_t *head, const json_t *rows, dt_error *err);
 dt_status dt_report_text(const dt_strbuf *text, dt_error *err);
 /* The same, keeping the styles of dt_term_add; foreign text in it must have been added by dt_term_add. */
 dt_status dt_report_styled(const dt_strbuf *text, dt_error *err);

@@ -50,37 +50,102 @@ static json_t *value_to_json(const dt_run_value *value)
     return value->is_number ? dt_json_number(value->number) : dt_json_text(value->text);
 }
 
-static dt_status print_json(dt_store *store, dt_run_entries *entries, const dt_run_columns *columns,
-                            dt_arena *arena, dt_error *err)
+/* Makes the row of one run: the keys of --json, and "columns" with those of --columns. */
+static dt_status make_row(json_t **out, dt_store *store, dt_run_entry *entry,
+                          const dt_run_columns *columns, dt_arena *arena, dt_error *err)
 {
-    json_t *object = dt_report_object(), *array = json_array();
+    json_t *run = dt_runs_to_json(entry->run), *values;
     dt_activity activity;
     dt_status st = DT_OK;
     dt_run_value value;
 
-    json_object_set(object, "runs", array);
-    for (size_t i = 0; i < entries->count; i++) {
-        json_t *run = dt_runs_to_json(entries->items[i].run), *values;
-
-        json_array_append_new(array, run);
-        DT_TRY(dt_activity_read(&activity, store, entries->items[i].run, dt_clock_wall_ms(), arena,
-                                err));
-        dt_runs_add_activity(run, entries->items[i].run, &activity);
-        json_object_del(run, "version"); /* is once at the top */
-        if (columns->count == 0)
-            continue;
+    json_object_del(run, "version"); /* is once at the top */
+    DT_TRY(dt_activity_read(&activity, store, entry->run, dt_clock_wall_ms(), arena, err));
+    dt_runs_add_activity(run, entry->run, &activity);
+    if (columns->count > 0) {
         values = json_object();
         json_object_set_new(run, "columns", values);
         for (size_t c = 0; c < columns->count; c++) {
-            DT_TRY(
-                dt_run_value_get(&value, store, &entries->items[i], columns->keys[c], arena, err));
+            DT_TRY(dt_run_value_get(&value, store, entry, columns->keys[c], arena, err));
             json_object_set_new(values, columns->keys[c], value_to_json(&value));
         }
     }
-    DT_TRY(dt_report_json(json_incref(object), err));
+    *out = run;
+    run = NULL;
+out:
+    json_decref(run);
+    return st;
+}
+
+/* Makes an array of the rows of all runs. */
+static dt_status make_rows(json_t **out, dt_store *store, dt_run_entries *entries,
+                           const dt_run_columns *columns, dt_arena *arena, dt_error *err)
+{
+    json_t *array = json_array(), *row;
+    dt_status st = DT_OK;
+
+    for (size_t i = 0; i < entries->count; i++) {
+        DT_TRY(make_row(&row, store, &entries->items[i], columns, arena, err));
+        json_array_append_new(array, row);
+    }
+    *out = array;
+    array = NULL;
 out:
     json_decref(array);
-    json_decref(object);
+    return st;
+}
+
+static dt_status print_json(json_t *rows, dt_error *err)
+{
+    json_t *object = dt_report_object();
+
+    json_object_set(object, "runs", rows);
+    return dt_report_json(object, err);
+}
+
+/* Makes every value of a row a cell: of "parent" the run and its step, of "columns" each key. */
+static void flatten(json_t *row)
+{
+    json_t *parent = json_incref(json_object_get(row, "parent"));
+
+    json_object_set_new(row, "parent_step", json_null());
+    if (json_is_object(parent)) {
+        json_object_set(row, "parent", json_object_get(parent, "run"));
+        json_object_set(row, "parent_step", json_object_get(parent, "step"));
+    }
+    json_decref(parent);
+    json_object_update_missing(row, json_object_get(row, "columns"));
+    json_object_del(row, "columns");
+}
+
+/* Prints the rows as CSV. The first line is the same for any runs, also without one. */
+static dt_status print_csv(json_t *rows, dt_store *store, const dt_run_columns *columns,
+                           dt_arena *arena, dt_error *err)
+{
+    const dt_run nothing = {.id = "",
+                            .name = "",
+                            .tags = "",
+                            .group = "",
+                            .note = "",
+                            .parent = "",
+                            .reason = "",
+                            .recipe_path = "",
+                            .recipe_json = "",
+                            .boot_id = "",
+                            .state = DT_RUN_FINISHED};
+    dt_run_entry none = {.run = &nothing};
+    json_t *head = NULL, *row;
+    dt_status st = DT_OK;
+    size_t i;
+
+    DT_TRY(make_row(&head, store, &none, columns, arena, err));
+    flatten(head);
+    json_array_foreach(rows, i, row)
+        flatten(row);
+    DT_TRY(dt_report_csv(head, rows, err));
+out:
+    dt_run_entry_release(&none);
+    json_decref(head);
     return st;
 }
 
@@ -110,12 +175,16 @@ out:
 static dt_status list(dt_call *call, dt_error *err)
 {
     const char *asked = dt_arguments_get(call->args, "columns")->text;
+    bool csv = dt_arguments_flag(call->args, "csv");
     dt_run_columns columns = {0};
     dt_run_entries entries = {0};
     dt_run_selection selection;
     dt_store *store = NULL;
     dt_status st = DT_OK;
+    json_t *rows = NULL;
 
+    if (csv && call->json)
+        DT_THROW(err, DT_ERR_USAGE, "--csv and --json cannot be combined");
     DT_TRY(read_selection(&selection, call, err));
     DT_TRY(dt_store_open_to_read(&store, NULL, err));
     dt_restore_runs(store);
@@ -124,15 +193,21 @@ static dt_status list(dt_call *call, dt_error *err)
     DT_TRY(dt_run_select(&entries, store, &selection, call->arena, err));
     for (size_t i = 0; i < entries.count; i++)
         (void)dt_runs_ensure(entries.items[i].run, call);
-    if (asked == NULL && !call->json)
-        dt_run_columns_differing(&columns, &entries, call->arena);
-    DT_TRY(call->json ? print_json(store, &entries, &columns, call->arena, err)
-                      : print_text(store, &entries, &columns,
-                                   !dt_run_selection_is_plain(&selection), call, err));
+    if (call->json || csv) {
+        DT_TRY(make_rows(&rows, store, &entries, &columns, call->arena, err));
+        DT_TRY(call->json ? print_json(rows, err)
+                          : print_csv(rows, store, &columns, call->arena, err));
+    } else {
+        if (asked == NULL)
+            dt_run_columns_differing(&columns, &entries, call->arena);
+        DT_TRY(print_text(store, &entries, &columns, !dt_run_selection_is_plain(&selection), call,
+                          err));
+    }
     if (entries.more)
         dt_report_note(call, "there are %s: 'dtrun list -n 0' shows all",
                        selection.sort != NULL ? "more" : "older ones");
 out:
+    json_decref(rows);
     dt_run_entries_release(&entries);
     dt_store_close(store);
     return st;
@@ -170,6 +245,9 @@ static const dt_option options[] = {
      .low = 0,
      .high = 1e9,
      .help = "at most N runs; 0 for all"},
+    {.name = "csv",
+     .kind = DT_OPTION_FLAG,
+     .help = "print CSV: the keys of --json, then --columns"},
     {0},
 };
 
@@ -189,6 +267,11 @@ const dt_command dt_command_list = {
         "not pass.\n"
         "\n"
         "Without --columns, the recipe keys that differ between the runs are added; a narrow\n"
-        "terminal shows fewer columns.\n",
+        "terminal shows fewer columns.\n"
+        "\n"
+        "--csv prints a line of keys and a line for each run, quoted as in RFC 4180; lines end\n"
+        "with line feeds. Tags are separated by blanks; parent is the run, parent_step its step;\n"
+        "unknown values are empty. A text that begins with = + - or @ gets an apostrophe in\n"
+        "front, so that a spreadsheet does not take it for a formula.\n",
     .run = list,
 };

@@ -114,26 +114,35 @@ static void add_row(dt_table *table, const dt_queue_facts *facts, int64_t index,
     dt_table_add(table, DT_STYLE_PLAIN, "%s", reason_of(facts, index, arena));
 }
 
+/* The keys of run_to_json, for a queue without a run. */
+static json_t *csv_head(void)
+{
+    return json_pack("{s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:n}", "run", "name", "position",
+                     "state", "priority", "needs", "reason", "expected", "preemptions");
+}
+
 static dt_status print_list(const dt_queue_facts *facts, const dt_call *call, dt_error *err)
 {
+    bool csv = dt_arguments_flag(call->args, "csv");
     static const dt_table_column columns[] = {
         {"#", true},        {"run", false},   {"name", false},  {"state", false},
         {"priority", true}, {"starts", true}, {"slots", false}, {"reason", false}};
     int64_t *rows, count, running;
+    json_t *array = NULL, *head = NULL;
     dt_status st = DT_OK;
-    json_t *array;
     dt_table table;
     dt_strbuf text;
     dt_term term;
 
     dt_strbuf_init(&text);
     list_all(&rows, &count, &running, facts, call->arena);
-    if (call->json) {
+    if (call->json || csv) {
         array = json_array();
         for (int64_t i = 0; i < count; i++)
             json_array_append_new(
                 array, run_to_json(facts, rows[i], i < running ? 0 : i - running + 1, call->arena));
-        DT_TRY(dt_report_json(array, err));
+        head = csv_head();
+        DT_TRY(csv ? dt_report_csv(head, array, err) : dt_report_json(json_incref(array), err));
         goto out;
     }
     if (count == 0) {
@@ -147,6 +156,8 @@ static dt_status print_list(const dt_queue_facts *facts, const dt_call *call, dt
     dt_table_write(&text, &table, &term, 0);
     DT_TRY(dt_report_styled(&text, err));
 out:
+    json_decref(head);
+    json_decref(array);
     dt_strbuf_release(&text);
     return st;
 }
@@ -496,6 +507,9 @@ static dt_status queue(dt_call *call, dt_error *err)
     dt_queue_facts facts;
     dt_status st = DT_OK;
 
+    if (dt_arguments_flag(call->args, "csv") && (call->json || count > 0))
+        DT_THROW(err, DT_ERR_USAGE, "--csv prints the list of runs: leave out %s",
+                 call->json ? "--json" : "the operands");
     if (count == 0) {
         DT_TRY(look(&facts, call, err));
         DT_TRY(print_list(&facts, call, err));
@@ -524,7 +538,10 @@ out:
     return st;
 }
 
-static const dt_option options[] = {{0}};
+static const dt_option options[] = {
+    {.name = "csv", .kind = DT_OPTION_FLAG, .help = "print CSV with the keys of --json"},
+    {0},
+};
 
 const dt_command dt_command_queue = {
     .name = "queue",

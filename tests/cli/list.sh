@@ -156,3 +156,45 @@ assert lines[1].startswith("ddd555"), lines
 assert ("optimizer.lr" in lines[0]) == (width == 120), lines
 PY
 done
+
+# CSV: read by Python's csv, it has what --json has; texts with quotes, commas, line breaks and formulas are kept
+python3 - "$work/state/dtrun/store.db" <<'PY'
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+for run, note in (("aaa222", 'a "b", c\nd\r\n'), ("bbb333", "=1+1"), ("ccc444", "-é\t漢"), ("ddd555", "@x;'y'")):
+    db.execute("UPDATE runs SET note = ? WHERE id = ?", (note, run))
+db.execute("UPDATE runs SET name = '+gpt', parent = 'bbb333', parent_step = 7 WHERE id = 'aaa222'")
+db.execute("UPDATE runs SET loss = -2.5e-7 WHERE id = 'ccc444'")
+db.commit()
+PY
+columns=optimizer.lr,valid_loss.min,data.train,note
+expect 0 list --json --columns $columns --sort name
+cp "$work/out" "$work/list.json"
+expect 0 list --csv --columns $columns --sort name
+python3 - "$work" <<'PY' || fail "not what --json has"
+import csv, json, sys
+work = sys.argv[1]
+rows = list(csv.DictReader(open(f"{work}/out", newline="", encoding="utf-8"), strict=True))
+runs = json.load(open(f"{work}/list.json"))["runs"]
+def text(value):
+    if value is None: return ""
+    if isinstance(value, bool): return "true" if value else "false"
+    return "'" + value if isinstance(value, str) and value[:1] in ("=", "+", "-", "@") else str(value)
+assert len(rows) == len(runs) == 4
+for row, run in zip(rows, runs):
+    parent = run.pop("parent") or {"run": None, "step": None}
+    wanted = {**run, **run.pop("columns"), "parent": parent["run"], "parent_step": parent["step"]}
+    del wanted["columns"]
+    wanted["tags"] = " ".join(run["tags"])
+    assert set(row) == set(wanted), (row, wanted)
+    for key, value in wanted.items():
+        same = float(row[key]) == value if isinstance(value, float) else row[key] == text(value)
+        assert same, (key, row[key], value)
+PY
+head -1 "$work/out" | grep -q '^run,name,task,state,.*,activity,parent_step,optimizer.lr,valid_loss.min,data.train$' ||
+    fail "not these keys"
+head -1 "$work/out" >"$work/head"
+expect 0 list --csv --columns $columns --name nobody # the same first line without a run
+cmp -s "$work/out" "$work/head" || fail "not the line of keys alone"
+expect 2 list --csv --json
+says "--csv and --json cannot be combined"

@@ -115,3 +115,9 @@ expect 0 show "$e" --json
 json "o['attempt'] == 1" "o['loss'] == $alone"
 no_arbiter() { [ -z "$(arbiter_of)" ]; }
 within 30 no_arbiter
+
+# CSV has the keys of --json, also of an empty queue
+expect 0 queue --csv
+[ "$(head -1 "$work/out")" = run,name,position,state,priority,needs,reason,expected,preemptions ] || fail "not these keys"
+expect 2 queue --csv --json
+expect 2 queue --csv nodes
