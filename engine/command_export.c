@@ -183,6 +183,7 @@ static dt_status export_gguf(dt_gguf_result *out, dt_weights_export_result *resu
     options->output = folder.data;
     options->dtype = DT_F32;
     options->file_bytes = INT64_MAX;
+    options->accept = dt_gguf_check;
     if (!gguf->replace && dt_file_exists(gguf->path))
         DT_THROW(err, DT_ERR_USAGE, "'%s' already exists (--force replaces it)", gguf->path);
     DT_TRY(dt_weights_export(result, options, err));
@@ -197,7 +198,7 @@ out:
 dt_status dt_engine_export(int argc, char **argv, dt_error *err)
 {
     wanted_gguf gguf = {.name = "", .type = DT_GGUF_F16};
-    dt_gguf_result written;
+    dt_gguf_result written = {0};
     dt_weights_export_options options;
     dt_weights_export_result result;
     comparison logits = {0};
@@ -221,8 +222,10 @@ dt_status dt_engine_export(int argc, char **argv, dt_error *err)
                        (json_int_t)result.bytes, "files", (json_int_t)result.files);
     if (object == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory");
-    if (gguf.path != NULL)
+    if (gguf.path != NULL) {
         json_object_set_new(object, "bytes", json_integer((json_int_t)written.bytes));
+        json_object_set(object, "notes", written.notes);
+    }
     if (options.merge) {
         json_object_set_new(object, "logits_difference", dt_json_number(logits.difference));
         json_object_set_new(object, "logits_largest", dt_json_number(logits.largest));
@@ -231,6 +234,7 @@ dt_status dt_engine_export(int argc, char **argv, dt_error *err)
     DT_TRY(dt_print_line(&text, err));
 out:
     json_decref(object);
+    json_decref(written.notes);
     dt_strbuf_release(&text);
     return st;
 }

@@ -74,7 +74,7 @@ out:
 
 static int64_t number_of(const writer *w, const char *key)
 {
-    return json_integer_value(json_object_get(w->config, key));
+    return dt_gguf_number(w->config, key);
 }
 
 static dt_gguf_type type_of(const writer *w, const dt_gguf_tensor *tensor)
@@ -118,7 +118,7 @@ static dt_status take_tensor(dt_gguf_tensor *out, const writer *w, const char *t
     out->heads = number_of(w, "num_attention_heads");
     if (out->row->turn == DT_GGUF_KEY_PAIRS && number_of(w, "num_key_value_heads") > 0)
         out->heads = number_of(w, "num_key_value_heads");
-    if (out->row->turn > DT_GGUF_TRANSPOSED &&
+    if (out->row->turn >= DT_GGUF_QUERY_PAIRS &&
         (out->heads < 1 || out->dim[0] % (2 * out->heads) != 0))
         return DT_FAIL(err, DT_ERR_CORRUPT, "tensor '%s' does not consist of heads", theirs);
     out->type = type_of(w, out);
@@ -126,40 +126,28 @@ static dt_status take_tensor(dt_gguf_tensor *out, const writer *w, const char *t
     return DT_OK;
 }
 
-/* By how much llama3's scaling divides each frequency of a head. */
-static void add_frequencies(writer *w, int64_t offset)
+static int64_t aligned(int64_t bytes)
 {
-    static const dt_gguf_tensor_row row = {"", "rope_freqs.weight", DT_GGUF_AS_IS, true};
-    const json_t *theta = json_object_get(w->config, "rope_theta");
-    int64_t width = number_of(w, "head_dim");
-    double base =
-        json_number_value(theta != NULL ? theta : dt_gguf_rope_value(w->config, "rope_theta"));
-    double factor = json_number_value(dt_gguf_rope_value(w->config, "factor"));
-    double low = json_number_value(dt_gguf_rope_value(w->config, "low_freq_factor"));
-    double high = json_number_value(dt_gguf_rope_value(w->config, "high_freq_factor"));
-    double context =
-        json_number_value(dt_gguf_rope_value(w->config, "original_max_position_embeddings"));
-    float *values;
+    return (bytes + DT_GGUF_ALIGNMENT - 1) / DT_GGUF_ALIGNMENT * DT_GGUF_ALIGNMENT;
+}
 
-    if (width == 0)
-        width = number_of(w, "hidden_size") / number_of(w, "num_attention_heads");
-    values = dt_arena_alloc_array(&w->arena, (size_t)width / 2 + 1, sizeof(values[0]));
-    for (int64_t i = 0; i < width / 2; i++) {
-        double wave = 2 * M_PI * pow(base, (double)(2 * i) / (double)width);
-        double smooth = (context / wave - low) / (high - low);
+/* The tensors that the folder has not: a head that is the embedding, and factors of rotary positions. */
+static void add_tensors(writer *w)
+{
+    const dt_gguf_tensor *embedding = NULL;
+    bool head = !w->kind->own_head;
 
-        values[i] = (float)(wave < context / high  ? 1
-                            : wave > context / low ? factor
-                                                   : 1 / ((1 - smooth) / factor + smooth));
+    for (size_t i = 0; i < w->count; i++) {
+        if (strcmp(w->tensors[i].name, "token_embd.weight") == 0)
+            embedding = &w->tensors[i];
+        head = head || strcmp(w->tensors[i].name, "output.weight") == 0;
     }
-    w->tensors[w->count++] = (dt_gguf_tensor){.name = row.ours,
-                                              .row = &row,
-                                              .dim = {width / 2},
-                                              .ndim = 1,
-                                              .values = values,
-                                              .elems = width / 2,
-                                              .bytes = width / 2 * (int64_t)sizeof(float),
-                                              .offset = offset};
+    if (!head && embedding != NULL) {
+        w->tensors[w->count] = *embedding;
+        w->tensors[w->count++].name = "output.weight";
+    }
+    if (w->kind->ropes != NULL)
+        w->count += dt_gguf_rope_tensors(&w->tensors[w->count], w->config, &w->arena);
 }
 
 static dt_status list_tensors(writer *w, dt_error *err)
@@ -169,8 +157,8 @@ static dt_status list_tensors(writer *w, dt_error *err)
     json_t *entry;
     dt_status st = DT_OK;
 
-    w->tensors =
-        dt_arena_alloc_array(&w->arena, json_object_size(w->names) + 1, sizeof(w->tensors[0]));
+    w->tensors = dt_arena_alloc_array(
+        &w->arena, json_object_size(w->names) + 1 + DT_GGUF_ROPE_TENSORS, sizeof(w->tensors[0]));
     json_object_foreach(w->names, theirs, entry) {
         dt_gguf_tensor *out = &w->tensors[w->count];
 
@@ -182,12 +170,13 @@ static dt_status list_tensors(writer *w, dt_error *err)
             DT_THROW(err, DT_ERR_RECIPE, "GGUF files of '%s' have no tensor for '%s'",
                      w->kind->architecture, theirs);
         DT_TRY(take_tensor(out, w, theirs, entry, err));
-        out->offset = offset;
-        offset += (out->bytes + DT_GGUF_ALIGNMENT - 1) / DT_GGUF_ALIGNMENT * DT_GGUF_ALIGNMENT;
         w->count++;
     }
-    if (strcmp(dt_gguf_rope_type(w->config), "llama3") == 0)
-        add_frequencies(w, offset);
+    add_tensors(w);
+    for (size_t i = 0; i < w->count; i++) {
+        w->tensors[i].offset = offset;
+        offset += aligned(w->tensors[i].bytes);
+    }
 out:
     return st;
 }
@@ -204,25 +193,43 @@ static void add_key(writer *w, const dt_gguf_key_row *row, double value)
         dt_gguf_add_u32(&w->header, key, (uint32_t)value);
 }
 
+/* Llama.cpp has a pattern of its own for each architecture, which a list replaces. */
+static void add_windows(writer *w)
+{
+    static const dt_gguf_key_row length = {"", "attention.sliding_window", DT_GGUF_U32, 0};
+    int64_t window = dt_gguf_window(w->config), blocks = number_of(w, "num_hidden_layers");
+    const char *key =
+        dt_arena_printf(&w->arena, "%s.attention.sliding_window_pattern", w->kind->architecture);
+    bool usual = true;
+
+    if (w->kind->windows == DT_GGUF_WINDOWS_NONE ||
+        (window == 0 && w->kind->windows == DT_GGUF_WINDOWS_MAYBE))
+        return;
+    add_key(w, &length, (double)(window > 0 ? window : number_of(w, "max_position_embeddings")));
+    for (int64_t block = 0; window > 0 && block < blocks; block++)
+        usual = usual && dt_gguf_has_window(w->kind, w->config, block) ==
+                             ((block + 1) % w->kind->window_pattern != 0);
+    if (usual)
+        return;
+    dt_gguf_begin_array(&w->header, key, DT_GGUF_BOOL, (uint64_t)blocks);
+    for (int64_t block = 0; block < blocks; block++)
+        dt_gguf_add_item_bool(&w->header, dt_gguf_has_window(w->kind, w->config, block));
+}
+
 static void add_keys(writer *w)
 {
-    static const dt_gguf_key_row scale = {"", "rope.scaling.factor", DT_GGUF_FLOAT, 0};
     static const dt_gguf_key_row inner = {"", "feed_forward_length", DT_GGUF_U32, 0};
 
     for (const dt_gguf_key_row *row = w->kind->keys; row->theirs != NULL; row++) {
-        const json_t *value = dt_gguf_config_value(w->config, row->theirs);
+        const json_t *value = json_object_get(w->config, row->theirs);
 
         if (json_is_number(value))
             add_key(w, row, json_number_value(value));
         else if (!isnan(row->fallback))
             add_key(w, row, row->fallback);
     }
-    if (strcmp(dt_gguf_rope_type(w->config), "linear") == 0) {
-        const char *key = dt_arena_printf(&w->arena, "%s.rope.scaling.type", w->kind->architecture);
-
-        dt_gguf_add_text(&w->header, key, "linear", 6);
-        add_key(w, &scale, json_number_value(dt_gguf_rope_value(w->config, "factor")));
-    }
+    dt_gguf_add_rope(&w->header, w->kind, w->config);
+    add_windows(w);
     if (w->kind->feed_forward != NULL)
         add_key(w, &inner, (double)w->kind->feed_forward(w->config));
 }
@@ -230,6 +237,39 @@ static void add_keys(writer *w)
 static uint32_t file_type(dt_gguf_type type)
 {
     return type == DT_GGUF_F32 ? 0 : type == DT_GGUF_F16 ? 1 : type == DT_GGUF_Q8_0 ? 7 : 32;
+}
+
+/* llama.cpp removes white space after special tokens if this name contains phi-3 or phi3. */
+static void add_name(writer *w, const char *name)
+{
+    const char *at, *from = name;
+    dt_strbuf other;
+
+    dt_strbuf_init(&other);
+    while ((at = strcasestr(from, "phi")) != NULL) {
+        size_t dash = at[3] == '-';
+
+        dt_strbuf_add(&other, from, (size_t)(at + 3 - from));
+        if (at[3 + dash] == '3')
+            dt_strbuf_add_char(&other, '_');
+        from = at + 3 + (at[3 + dash] == '3' ? dash : 0);
+    }
+    dt_strbuf_add_str(&other, from);
+    if (w->header.strips && strcmp(other.data, name) == 0) {
+        dt_strbuf_reset(&other);
+        dt_strbuf_add_fmt(&other, "Phi-3 %s", name);
+    } else if (w->header.strips) {
+        dt_strbuf_reset(&other);
+        dt_strbuf_add_str(&other, name);
+    } else if (strcmp(other.data, name) != 0) {
+        dt_gguf_note(&w->header,
+                     dt_arena_printf(&w->arena,
+                                     "the file names the model '%s': llama.cpp would take the "
+                                     "tokenizer of '%s' for that of Phi-3",
+                                     other.data, name));
+    }
+    dt_gguf_add_text(&w->header, "general.name", other.data, other.length);
+    dt_strbuf_release(&other);
 }
 
 static dt_status make_header(writer *w, const char *name, dt_error *err)
@@ -240,11 +280,11 @@ static dt_status make_header(writer *w, const char *name, dt_error *err)
     dt_gguf_add_text(out, "general.architecture", w->kind->architecture,
                      strlen(w->kind->architecture));
     dt_gguf_add_text(out, "general.type", "model", 5);
-    dt_gguf_add_text(out, "general.name", name, strlen(name));
     dt_gguf_add_u32(out, "general.file_type", file_type(w->type));
     dt_gguf_add_u32(out, "general.quantization_version", 2);
     add_keys(w);
     DT_TRY(dt_gguf_add_vocabulary(out, w->folder, number_of(w, "vocab_size"), w->config, err));
+    add_name(w, name);
 out:
     return st;
 }
@@ -345,32 +385,73 @@ out:
     return st;
 }
 
+static dt_status read_config(writer *w, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_json_read_foreign(&w->config, dt_arena_printf(&w->arena, "%s/config.json", w->folder),
+                                CONFIG_MOST, err));
+    DT_TRY(dt_gguf_find_kind(&w->kind, w->config, err));
+    DT_TRY(dt_gguf_check_settings(w->kind, w->config, err));
+    if (w->kind->ropes != NULL)
+        DT_TRY(dt_gguf_check_rope(w->kind, w->config, err));
+out:
+    return st;
+}
+
+static void init(writer *w)
+{
+    dt_arena_init(&w->arena, 0);
+    w->header.arena = &w->arena;
+    w->header.notes = json_array();
+    dt_strbuf_init(&w->header.text);
+}
+
+static void release(writer *w)
+{
+    if (w->mapped != NULL)
+        munmap(w->mapped, w->mapped_bytes);
+    json_decref(w->config);
+    json_decref(w->names);
+    json_decref(w->header.notes);
+    dt_strbuf_release(&w->header.text);
+    dt_arena_release(&w->arena);
+}
+
+dt_status dt_gguf_check(const char *folder, dt_error *err)
+{
+    writer w = {.folder = folder};
+    dt_status st = DT_OK;
+
+    init(&w);
+    DT_TRY(read_config(&w, err));
+    DT_TRY(make_header(&w, "", err));
+out:
+    if (st == DT_ERR_RECIPE)
+        dt_error_prefix(err, "--to gguf");
+    release(&w);
+    return st;
+}
+
 dt_status dt_gguf_write(dt_gguf_result *out, const char *folder, const char *path,
                         dt_gguf_type type, const char *name, bool replace, dt_error *err)
 {
     writer w = {.folder = folder, .type = type};
     dt_status st = DT_OK;
 
-    dt_arena_init(&w.arena, 0);
-    w.header.arena = &w.arena;
-    dt_strbuf_init(&w.header.text);
-    DT_TRY(dt_json_read_foreign(&w.config, dt_arena_printf(&w.arena, "%s/config.json", folder),
-                                CONFIG_MOST, err));
-    DT_TRY(dt_gguf_find_kind(&w.kind, w.config, err));
+    *out = (dt_gguf_result){0};
+    init(&w);
+    DT_TRY(read_config(&w, err));
     DT_TRY(map_weights(&w, err));
     DT_TRY(list_tensors(&w, err));
     DT_TRY(make_header(&w, name, err));
     DT_TRY(write_file(&w, path, replace, err));
-    *out = (dt_gguf_result){.tensors = (int64_t)w.count};
+    out->tensors = (int64_t)w.count;
     for (size_t i = 0; i < w.count; i++)
         out->bytes += w.tensors[i].bytes;
     snprintf(out->architecture, sizeof(out->architecture), "%s", w.kind->architecture);
+    out->notes = json_incref(w.header.notes);
 out:
-    if (w.mapped != NULL)
-        munmap(w.mapped, w.mapped_bytes);
-    json_decref(w.config);
-    json_decref(w.names);
-    dt_strbuf_release(&w.header.text);
-    dt_arena_release(&w.arena);
+    release(&w);
     return st;
 }

@@ -31,45 +31,86 @@ static const dt_gguf_key_row gpt2_keys[] = {
     {0},
 };
 
-#define LLAMA_TENSORS(query, key)                                                      \
-    {"embed_tokens", "token_embd", DT_GGUF_AS_IS, false},                              \
-        {"norm", "output_norm", DT_GGUF_AS_IS, false},                                 \
-        {"lm_head", "output", DT_GGUF_AS_IS, false},                                   \
-        {"layers.*.input_layernorm", "blk.*.attn_norm", DT_GGUF_AS_IS, false},         \
-        {"layers.*.post_attention_layernorm", "blk.*.ffn_norm", DT_GGUF_AS_IS, false}, \
-        {"layers.*.self_attn.q_proj", "blk.*.attn_q", query, false},                   \
-        {"layers.*.self_attn.k_proj", "blk.*.attn_k", key, false},                     \
-        {"layers.*.self_attn.v_proj", "blk.*.attn_v", DT_GGUF_AS_IS, false},           \
-        {"layers.*.self_attn.o_proj", "blk.*.attn_output", DT_GGUF_AS_IS, false},      \
-        {"layers.*.self_attn.q_norm", "blk.*.attn_q_norm", DT_GGUF_AS_IS, false},      \
-        {"layers.*.self_attn.k_norm", "blk.*.attn_k_norm", DT_GGUF_AS_IS, false},      \
-        {"layers.*.mlp.gate_proj", "blk.*.ffn_gate", DT_GGUF_AS_IS, false},            \
-        {"layers.*.mlp.up_proj", "blk.*.ffn_up", DT_GGUF_AS_IS, false},                \
-    {                                                                                  \
-        "layers.*.mlp.down_proj", "blk.*.ffn_down", DT_GGUF_AS_IS, false               \
-    }
+/* clang-format off */ /* a row a tensor or a key */
 
-/* llama.cpp rotates neighbouring rows for this architecture, and halves of a head for those of Qwen. */
-static const dt_gguf_tensor_row llama_tensors[] = {
-    LLAMA_TENSORS(DT_GGUF_QUERY_PAIRS, DT_GGUF_KEY_PAIRS), {0}};
-static const dt_gguf_tensor_row qwen_tensors[] = {LLAMA_TENSORS(DT_GGUF_AS_IS, DT_GGUF_AS_IS), {0}};
+#define AS_IS(theirs, ours) {theirs, ours, DT_GGUF_AS_IS, false}
+#define NORM(turn, theirs, ours) {theirs, ours, turn, false}
+#define ENDS(norm)                                                                                  \
+    AS_IS("embed_tokens", "token_embd"), NORM(norm, "norm", "output_norm"), AS_IS("lm_head", "output")
+#define OUTPUTS                                                                                     \
+    AS_IS("layers.*.self_attn.o_proj", "blk.*.attn_output"),                                        \
+    AS_IS("layers.*.mlp.down_proj", "blk.*.ffn_down")
+/* Some architectures rotate neighbouring rows, others the halves of a head. */
+#define MATRICES(norm, query, key)                                                                  \
+    OUTPUTS, {"layers.*.self_attn.q_proj", "blk.*.attn_q", query, false},                           \
+    {"layers.*.self_attn.k_proj", "blk.*.attn_k", key, false},                                      \
+    AS_IS("layers.*.self_attn.v_proj", "blk.*.attn_v"),                                             \
+    NORM(norm, "layers.*.self_attn.q_norm", "blk.*.attn_q_norm"),                                   \
+    NORM(norm, "layers.*.self_attn.k_norm", "blk.*.attn_k_norm"),                                   \
+    AS_IS("layers.*.mlp.gate_proj", "blk.*.ffn_gate"), AS_IS("layers.*.mlp.up_proj", "blk.*.ffn_up")
+#define HALVES(norm) MATRICES(norm, DT_GGUF_AS_IS, DT_GGUF_AS_IS)
+#define NORMS_BEFORE                                                                                \
+    AS_IS("layers.*.input_layernorm", "blk.*.attn_norm"),                                           \
+    AS_IS("layers.*.post_attention_layernorm", "blk.*.ffn_norm")
+#define NORMS_AFTER(norm)                                                                           \
+    NORM(norm, "layers.*.post_attention_layernorm", "blk.*.post_attention_norm"),                   \
+    NORM(norm, "layers.*.post_feedforward_layernorm", "blk.*.post_ffw_norm")
 
-static const dt_gguf_key_row llama_keys[] = {
-    {"max_position_embeddings", "context_length", DT_GGUF_U32, NONE},
-    {"hidden_size", "embedding_length", DT_GGUF_U32, NONE},
-    {"num_hidden_layers", "block_count", DT_GGUF_U32, NONE},
-    {"intermediate_size", "feed_forward_length", DT_GGUF_U32, NONE},
-    {"num_attention_heads", "attention.head_count", DT_GGUF_U32, NONE},
-    {"num_key_value_heads", "attention.head_count_kv", DT_GGUF_U32, NONE},
-    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", DT_GGUF_FLOAT, 1e-6},
-    {"rope_theta", "rope.freq_base", DT_GGUF_FLOAT, NONE},
-    {"rope_parameters.rope_theta", "rope.freq_base", DT_GGUF_FLOAT, NONE},
-    {"head_dim", "attention.key_length", DT_GGUF_U32, NONE},
-    {"head_dim", "attention.value_length", DT_GGUF_U32, NONE},
-    {"head_dim", "rope.dimension_count", DT_GGUF_U32, NONE},
-    {"vocab_size", "vocab_size", DT_GGUF_U32, NONE},
-    {0},
-};
+static const dt_gguf_tensor_row pair_tensors[] = {
+    ENDS(DT_GGUF_AS_IS), NORMS_BEFORE,
+    MATRICES(DT_GGUF_AS_IS, DT_GGUF_QUERY_PAIRS, DT_GGUF_KEY_PAIRS), {0}};
+static const dt_gguf_tensor_row half_tensors[] = {
+    ENDS(DT_GGUF_AS_IS), NORMS_BEFORE, HALVES(DT_GGUF_AS_IS), {0}};
+static const dt_gguf_tensor_row joined_tensors[] = {
+    ENDS(DT_GGUF_AS_IS), NORMS_BEFORE, OUTPUTS, AS_IS("layers.*.self_attn.qkv_proj", "blk.*.attn_qkv"),
+    AS_IS("layers.*.mlp.gate_up_proj", "blk.*.ffn_up"), {0}};
+static const dt_gguf_tensor_row after_tensors[] = {
+    ENDS(DT_GGUF_AS_IS), NORMS_AFTER(DT_GGUF_AS_IS), HALVES(DT_GGUF_AS_IS), {0}};
+static const dt_gguf_tensor_row gemma_tensors[] = {
+    ENDS(DT_GGUF_PLUS_ONE), NORMS_AFTER(DT_GGUF_PLUS_ONE), HALVES(DT_GGUF_PLUS_ONE),
+    NORM(DT_GGUF_PLUS_ONE, "layers.*.input_layernorm", "blk.*.attn_norm"),
+    NORM(DT_GGUF_PLUS_ONE, "layers.*.pre_feedforward_layernorm", "blk.*.ffn_norm"), {0}};
+
+/* eps: the key of the norms' epsilon, and its key in the file. */
+#define KEYS_WITH(eps, in_file)                                                                     \
+    {"max_position_embeddings", "context_length", DT_GGUF_U32, NONE},                               \
+    {"hidden_size", "embedding_length", DT_GGUF_U32, NONE},                                         \
+    {"num_hidden_layers", "block_count", DT_GGUF_U32, NONE},                                        \
+    {"intermediate_size", "feed_forward_length", DT_GGUF_U32, NONE},                                \
+    {"num_attention_heads", "attention.head_count", DT_GGUF_U32, NONE},                             \
+    {"num_key_value_heads", "attention.head_count_kv", DT_GGUF_U32, NONE},                          \
+    {"head_dim", "attention.key_length", DT_GGUF_U32, NONE},                                        \
+    {"head_dim", "attention.value_length", DT_GGUF_U32, NONE},                                      \
+    {"vocab_size", "vocab_size", DT_GGUF_U32, NONE}, {eps, in_file, DT_GGUF_FLOAT, 1e-6}
+#define KEYS KEYS_WITH("rms_norm_eps", "attention.layer_norm_rms_epsilon")
+
+static const dt_gguf_key_row keys[] = {KEYS, {0}};
+static const dt_gguf_key_row stablelm_keys[] = {
+    KEYS_WITH("layer_norm_eps", "attention.layer_norm_epsilon"), {0}};
+static const dt_gguf_key_row granite_keys[] = {
+    KEYS, {"embedding_multiplier", "embedding_scale", DT_GGUF_FLOAT, 1},
+    {"residual_multiplier", "residual_scale", DT_GGUF_FLOAT, 1},
+    {"attention_multiplier", "attention.scale", DT_GGUF_FLOAT, 1},
+    {"logits_scaling", "logit_scale", DT_GGUF_FLOAT, 1}, {0}};
+static const dt_gguf_key_row gemma_keys[] = {
+    KEYS, {"attn_logit_softcapping", "attn_logit_softcapping", DT_GGUF_FLOAT, NONE},
+    {"final_logit_softcapping", "final_logit_softcapping", DT_GGUF_FLOAT, NONE},
+    {"rope_local_base_freq", "rope.freq_base_swa", DT_GGUF_FLOAT, NONE}, {0}};
+
+#define SILU {"hidden_act", "silu|swish"}
+#define NO_BIAS {"attention_bias", "false"}
+static const dt_gguf_need_row gpt2_needs[] = {
+    {"activation_function", "gelu_new|gelu_pytorch_tanh"}, {0}};
+static const dt_gguf_need_row silu_needs[] = {SILU, {0}};
+static const dt_gguf_need_row unbiased_needs[] = {SILU, NO_BIAS, {"mlp_bias", "false"}, {0}};
+static const dt_gguf_need_row stablelm_needs[] = {
+    SILU, {"use_parallel_residual", "false"}, {"qk_layernorm", "false"}, {0}};
+#define GEMMA NO_BIAS, {"hidden_activation", "gelu_pytorch_tanh"}
+static const dt_gguf_need_row gemma2_needs[] = {
+    GEMMA, {"tie_word_embeddings", "true"}, {"attn_logit_softcapping", "a number"},
+    {"final_logit_softcapping", "a number"}, {0}};
+static const dt_gguf_need_row gemma3_needs[] = {GEMMA, {0}};
+/* clang-format on */
 
 static int64_t gpt2_feed_forward(const json_t *config)
 {
@@ -79,76 +120,43 @@ static int64_t gpt2_feed_forward(const json_t *config)
                                   : 4 * json_integer_value(json_object_get(config, "n_embd"));
 }
 
+/* What llama.cpp computes: the files of its folder src/models, and llama_model_rope_type. */
+#define ALL_ROPES  "default linear llama3 yarn longrope"
+#define SOME_ROPES "default linear yarn"
+#define KIND(type, name, tensor_rows, key_rows, need_rows, rope_types)                    \
+    .model_type = type, .architecture = name, .prefix = "model.", .tensors = tensor_rows, \
+    .keys = key_rows, .needs = need_rows, .ropes = rope_types
+
 static const dt_gguf_kind kinds[] = {
-    {"gpt2", "gpt2", "transformer.", gpt2_tensors, gpt2_keys, gpt2_feed_forward},
-    {"llama", "llama", "model.", llama_tensors, llama_keys, NULL},
-    {"qwen2", "qwen2", "model.", qwen_tensors, llama_keys, NULL},
-    {"qwen3", "qwen3", "model.", qwen_tensors, llama_keys, NULL},
+    {.model_type = "gpt2",
+     .architecture = "gpt2",
+     .prefix = "transformer.",
+     .tensors = gpt2_tensors,
+     .keys = gpt2_keys,
+     .needs = gpt2_needs,
+     .feed_forward = gpt2_feed_forward},
+    {KIND("llama", "llama", pair_tensors, keys, silu_needs, ALL_ROPES)},
+    {KIND("mistral", "llama", pair_tensors, keys, silu_needs, ALL_ROPES)},
+    {KIND("qwen2", "qwen2", half_tensors, keys, silu_needs, SOME_ROPES),
+     .head_width_derived = true},
+    {KIND("qwen3", "qwen3", half_tensors, keys, unbiased_needs, SOME_ROPES)},
+    {KIND("phi3", "phi3", joined_tensors, keys, silu_needs, "default longrope"),
+     .head_width_derived = true},
+    {KIND("granite", "granite", pair_tensors, granite_keys, silu_needs, ALL_ROPES)},
+    {KIND("olmo2", "olmo2", after_tensors, keys, unbiased_needs, SOME_ROPES), .own_head = true,
+     .head_width_derived = true},
+    {KIND("smollm3", "smollm3", pair_tensors, keys, unbiased_needs, SOME_ROPES),
+     .unrotated_pattern = 4},
+    {KIND("stablelm", "stablelm", half_tensors, stablelm_keys, stablelm_needs, SOME_ROPES),
+     .own_head = true, .head_width_derived = true},
+    {KIND("gemma2", "gemma2", gemma_tensors, gemma_keys, gemma2_needs, SOME_ROPES),
+     .windows = DT_GGUF_WINDOWS_ALWAYS, .window_pattern = 2, .derived_scale = 46},
+    /* yarn would also scale the blocks with a window */
+    {KIND("gemma3_text", "gemma3", gemma_tensors, gemma_keys, gemma3_needs, "default linear"),
+     .windows = DT_GGUF_WINDOWS_MAYBE, .window_pattern = 6, .derived_scale = 62},
 };
 
-/* --- what the tables say */
-
-const json_t *dt_gguf_config_value(const json_t *config, const char *path)
-{
-    const char *dot = strchr(path, '.');
-    char first[64];
-
-    if (dot == NULL)
-        return json_object_get(config, path);
-    snprintf(first, sizeof(first), "%.*s", (int)(dot - path), path);
-    return dt_gguf_config_value(json_object_get(config, first), dot + 1);
-}
-
-const json_t *dt_gguf_rope_value(const json_t *config, const char *key)
-{
-    const json_t *value = json_object_get(json_object_get(config, "rope_scaling"), key);
-
-    return value != NULL ? value : json_object_get(json_object_get(config, "rope_parameters"), key);
-}
-
-const char *dt_gguf_rope_type(const json_t *config)
-{
-    const char *type = json_string_value(dt_gguf_rope_value(config, "rope_type"));
-
-    if (type == NULL)
-        type = json_string_value(dt_gguf_rope_value(config, "type"));
-    return type != NULL ? type : "default";
-}
-
-/* Settings that change what the model computes, and that no key above has. */
-static dt_status check_settings(const json_t *config, dt_error *err)
-{
-    static const char *const acts[] = {"activation_function", "hidden_act"};
-    const char *type = dt_gguf_rope_type(config), *act;
-    const json_t *layer;
-    size_t i;
-
-    if (strcmp(type, "default") != 0 && strcmp(type, "linear") != 0 && strcmp(type, "llama3") != 0)
-        return DT_FAIL(err, DT_ERR_RECIPE,
-                       "the rope type is '%s': --to gguf can write default, linear and llama3",
-                       type);
-    for (i = 0; i < sizeof(acts) / sizeof(acts[0]); i++) {
-        act = json_string_value(json_object_get(config, acts[i]));
-        if (act != NULL && strcmp(act, i == 0 ? "gelu_new" : "silu") != 0)
-            return DT_FAIL(err, DT_ERR_RECIPE,
-                           "'%s' is '%s', and a GGUF file of this kind means '%s'", acts[i], act,
-                           i == 0 ? "gelu_new" : "silu");
-    }
-    if (strcmp(json_string_value(json_object_get(config, "model_type")), "qwen3") == 0 &&
-        json_is_true(json_object_get(config, "attention_bias")))
-        return DT_FAIL(err, DT_ERR_RECIPE,
-                       "'attention_bias' is true, and GGUF files of qwen3 have no biases");
-    json_array_foreach((json_t *)json_object_get(config, "layer_types"), i, layer)
-        if (json_string_value(layer) == NULL ||
-            strcmp(json_string_value(layer), "full_attention") != 0)
-            return DT_FAIL(err, DT_ERR_RECIPE,
-                           "'layer_types' has others than 'full_attention': --to gguf cannot write "
-                           "them");
-    if (json_is_true(json_object_get(config, "use_sliding_window")))
-        return DT_FAIL(err, DT_ERR_RECIPE,
-                       "'use_sliding_window' is true: --to gguf cannot write it");
-    return DT_OK;
-}
+/* --- lookup */
 
 dt_status dt_gguf_find_kind(const dt_gguf_kind **out, const json_t *config, dt_error *err)
 {
@@ -158,12 +166,12 @@ dt_status dt_gguf_find_kind(const dt_gguf_kind **out, const json_t *config, dt_e
     for (size_t i = 0; type != NULL && i < sizeof(kinds) / sizeof(kinds[0]); i++)
         if (strcmp(kinds[i].model_type, type) == 0) {
             *out = &kinds[i];
-            return check_settings(config, err);
+            return DT_OK;
         }
     dt_strbuf_init(&known);
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
         dt_strbuf_add_fmt(&known, "%s%s", i > 0 ? ", " : "", kinds[i].model_type);
-    DT_FAIL(err, DT_ERR_RECIPE, "--to gguf cannot write models of type '%.40s' (expected %s)",
+    DT_FAIL(err, DT_ERR_RECIPE, "unsupported model type '%.40s' (expected %s)",
             type != NULL ? type : "", known.data);
     dt_strbuf_release(&known);
     return DT_ERR_RECIPE;

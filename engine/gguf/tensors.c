@@ -72,6 +72,9 @@ dt_status dt_gguf_convert(void *out, float *work, const dt_gguf_tensor *tensor, 
     dt_gguf_turn turn = tensor->row->turn;
 
     memcpy(work, tensor->values, (size_t)tensor->elems * sizeof(*work));
+    if (turn == DT_GGUF_PLUS_ONE)
+        for (int64_t i = 0; i < tensor->elems; i++)
+            work[i] += 1;
     if (turn == DT_GGUF_TRANSPOSED && tensor->ndim == 2) {
         transpose(work + tensor->elems, work, columns, rows);
         values = work + tensor->elems;

@@ -63,3 +63,18 @@ void dt_gguf_add_item_i32(dt_gguf_header *out, int32_t value)
 {
     dt_strbuf_add(&out->text, &value, sizeof(value));
 }
+
+void dt_gguf_add_item_float(dt_gguf_header *out, float value)
+{
+    dt_strbuf_add(&out->text, &value, sizeof(value));
+}
+
+void dt_gguf_add_item_bool(dt_gguf_header *out, bool value)
+{
+    dt_strbuf_add_char(&out->text, value ? 1 : 0);
+}
+
+void dt_gguf_note(dt_gguf_header *out, const char *text)
+{
+    json_array_append_new(out->notes, dt_json_text(text));
+}

@@ -382,6 +382,8 @@ dt_status dt_weights_export(dt_weights_export_result *out, const dt_weights_expo
     DT_TRY(open_model(&e, err));
     DT_TRY(begin(&e, err));
     DT_TRY(dt_weights_export_files(&e, err));
+    if (options->accept != NULL)
+        DT_TRY(options->accept(e.folder.data, err));
     DT_TRY(weights_export_tensors(&e, err));
     if (options->merge && options->check != NULL)
         DT_TRY(options->check(options->self, e.folder.data, err));

@@ -88,6 +88,8 @@ typedef struct dt_weights_export_options {
     dt_dtype dtype;     /* type of the weights: F32, BF16 or F16 */
     int64_t file_bytes; /* maximum size of tensors per file; a tensor is never split */
     bool peft, merge;   /* an adapter for PEFT; or merged with its base */
+    /* MAY: called with the folder before tensors are written; an error removes it */
+    dt_status (*accept)(const char *folder, dt_error *err);
     /* MAY, with merge: called with the complete folder before it gets its name; an error removes it */
     dt_status (*check)(void *self, const char *folder, dt_error *err);
     void *self;

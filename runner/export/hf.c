@@ -13,19 +13,23 @@
 
 typedef enum export_form { FORM_HF, FORM_PEFT, FORM_GGUF } export_form;
 
-/* Says by how much the logits of a merged model differ. */
-static void note_difference(const dt_export_job *job, const dt_strbuf *said)
+/* Says by how much the logits of a merged model differ, and what a program that reads the file does differently. */
+static void note_result(const dt_export_job *job, const dt_strbuf *said)
 {
-    json_t *result = NULL;
+    json_t *result = NULL, *note;
+    size_t i;
 
     if (dt_json_parse(&result, said->data, said->length, "the engine", NULL) != DT_OK)
         return;
-    dt_report_note(
-        job->call,
-        "merged; on a sample, logits differ from the adapter's by at most %.3g (the largest "
-        "is %.3g)",
-        json_number_value(json_object_get(result, "logits_difference")),
-        json_number_value(json_object_get(result, "logits_largest")));
+    if (dt_arguments_flag(job->call->args, "merge"))
+        dt_report_note(
+            job->call,
+            "merged; on a sample, logits differ from the adapter's by at most %.3g (the largest "
+            "is %.3g)",
+            json_number_value(json_object_get(result, "logits_difference")),
+            json_number_value(json_object_get(result, "logits_largest")));
+    json_array_foreach(json_object_get(result, "notes"), i, note)
+        dt_report_note(job->call, "%s", json_string_value(note));
     json_decref(result);
 }
 
@@ -35,7 +39,6 @@ static dt_status call_engine(const char *checkpoint, const dt_export_job *job, e
 {
     const dt_arguments *args = job->call->args;
     const char *argv[24], *origin;
-    bool merge = dt_arguments_flag(args, "merge");
     dt_status st = DT_OK;
     dt_strbuf said, errors;
     int argc = 0, exit_code = 0;
@@ -61,14 +64,13 @@ static dt_status call_engine(const char *checkpoint, const dt_export_job *job, e
     }
     if (form == FORM_PEFT)
         argv[argc++] = "--peft";
-    if (merge)
+    if (dt_arguments_flag(args, "merge"))
         argv[argc++] = "--merge";
     argv[argc] = NULL;
     DT_TRY(dt_child_run(&exit_code, &(dt_child_call){.argv = argv, .out = &said, .errors = &errors},
                         err));
     DT_TRY(dt_program_engine_status(exit_code, &errors, err));
-    if (merge)
-        note_difference(job, &said);
+    note_result(job, &said);
 out:
     dt_strbuf_release(&said);
     dt_strbuf_release(&errors);

@@ -56,7 +56,7 @@ inside engine strategy comm device model ops optim
 inside engine checkpoint comm data model strategy
 inside engine weights checkpoint data model ops strategy
 inside engine evaluation data device model tokens
-inside engine gguf ops
+inside engine gguf ops tokens
 inside engine search data device model
 inside engine train bleu evaluation search channel checkpoint comm data device model ops optim strategy tokens weights
 inside engine task channel generate tokens
