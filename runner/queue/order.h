@@ -105,6 +105,10 @@ typedef struct dt_order {
 int dt_order_compare(const dt_order_run *a, const dt_order_run *b);
 void dt_order_decide(dt_order *io, dt_arena *arena);
 
+/* After a decision: fills in expected_ms of waiting runs that have none, by deciding again at each expected end, at most
+ * `decisions` times. Runs whose duration is unknown do not end, and nothing is preempted. */
+void dt_order_expect(dt_order *io, int64_t decisions, dt_arena *arena);
+
 /* Whether the run would fit if nothing else ran: on open machines, or on all. */
 bool dt_order_fits_alone(const dt_order *order, const dt_order_run *run, bool also_closed,
                          dt_arena *arena);

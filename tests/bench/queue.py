@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures the queue: how soon an urgent run makes its first step, what waits in between, and how many steps are lost.
 
-    tests/bench/queue.py [--rounds 10] [--waiting 1000]
+    tests/bench/queue.py [--only here|ranks|crowd|hosts|large] [--rounds 10] [--waiting 1000]
 
 Times are medians over the rounds, on an otherwise idle machine. `hosts` needs root, for hosts in network namespaces.
 """
@@ -19,6 +19,7 @@ import time
 from measures_hosts import Hosts
 from runs import BUILD, Failed, build, when
 
+LARGE = ["--set", "model={kind: gpt2, layers: 12, heads: 12, embed: 768, vocab_size: 50257}", "--set", "batch.sequences=1"]
 SMALL = """
 model: {kind: gpt2, layers: 2, heads: 2, embed: 64}
 data: {train: text.txt}
@@ -72,14 +73,14 @@ def here(folder):
     return Place(env, folder)
 
 
-def preempt(place, rounds, *sets):
+def preempt(place, rounds, *sets, least=20):
     """Seconds from the launch of an urgent run to its first step, and from the end of the save."""
     place.dtrun("queue", "guarantee", "0s")
     victim, times, after = place.launch("--name", "victim", *sets), [], []
     for i in range(rounds):
-        place.await_step(victim, place.status(victim)["step"] + 20)
+        place.await_step(victim, place.status(victim)["step"] + least)
         asked = time.time()
-        urgent = place.launch("--name", f"urgent{i}", "--priority", "1", "--set", "schedule.steps=20", *sets)
+        urgent = place.launch("--name", f"urgent{i}", "--priority", "1", "--set", f"schedule.steps={least}", *sets)
         place.dtrun("wait", urgent)
         first = min(when(point["time"]) for point in place.points(urgent) if point["name"] == "loss")
         (saved,) = place.store().execute("SELECT max(time_ms) FROM checkpoints JOIN runs USING (run) WHERE id = ?", (victim,)).fetchone()
@@ -124,37 +125,66 @@ def repeated(place):
         urgent = place.launch("--name", f"short{i}", "--priority", "1", *sets, "--set", "schedule.steps=5")
         place.dtrun("wait", urgent)
     place.dtrun("wait", victim)
-    rows = place.store().execute("SELECT step, count(*) FROM metrics JOIN series USING (series) JOIN runs USING (run)"
-                                 " WHERE id = ? AND series.name = 'loss' GROUP BY step", (victim,)).fetchall()
+    rows = place.store().execute("SELECT metrics.step, count(*) FROM metrics JOIN series USING (series) JOIN runs USING (run)"
+                                 " WHERE id = ? AND series.name = 'loss' GROUP BY metrics.step", (victim,)).fetchall()
     attempts = place.store().execute("SELECT count(*) FROM attempts JOIN runs USING (run) WHERE id = ?", (victim,)).fetchone()[0]
     return attempts - 1, len(rows), sum(count - 1 for _, count in rows)
 
 
+def preempt_here(place, args):
+    print("preemption, this machine: %.2f s from the launch to the first step, %.2f s from the save" %
+          preempt(place, args.rounds))
+
+
+def repeat_ranks(place, args):
+    print("8 ranks: %d preemptions, %d steps recorded, %d of them twice" % repeated(place))
+
+
+def crowd_of(place, args):
+    print("%d waiting: `queue` %.2f s, a decision %.3f s of a processor" % (args.waiting, *crowd(place, args.waiting)))
+    place.dtrun("stop", "blocker", "--now")
+
+
+def preempt_hosts(place, args):
+    print("preemption, two hosts: %.2f s from the launch to the first step, %.2f s from the save" %
+          preempt(place, args.rounds, "--set", 'nodes=["host1", "host2"]', "--set", "threads=1"))
+
+
+def preempt_large(place, args):
+    print("preemption, two hosts, 124M: %.2f s from the launch to the first step, %.2f s from the save" %
+          preempt(place, 3, "--set", 'nodes=["host1", "host2"]', "--set", "threads=1", *LARGE, least=1))
+
+
+HERE = {"here": preempt_here, "ranks": repeat_ranks, "crowd": crowd_of}
+ON_HOSTS = {"hosts": preempt_hosts, "large": preempt_large}
+
+
 def main():
     parser = argparse.ArgumentParser()
+    parser.add_argument("--only", choices=[*HERE, *ON_HOSTS])
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--waiting", type=int, default=1000)
     args = parser.parse_args()
     build()
-    folder = tempfile.mkdtemp(prefix="dtqueue.")
-    try:
-        place = here(folder)
-        print("preemption, this machine: %.2f s from the launch to the first step, %.2f s from the save" %
-              preempt(place, args.rounds), flush=True)
-        print("8 ranks: %d preemptions, %d steps recorded, %d of them twice" % repeated(place), flush=True)
-        print("%d waiting: `queue` %.2f s, a decision %.3f s of a processor" % (args.waiting, *crowd(place, args.waiting)), flush=True)
-        place.dtrun("stop", "blocker", "--now")
-    finally:
-        subprocess.run(["pkill", "-f", "dtrun arbiter$"])
-        shutil.rmtree(folder, ignore_errors=True)
-    hosts = Hosts(2)
-    try:
-        os.makedirs(f"{hosts.net}/launch", exist_ok=True)
-        place = Place(hosts.env, f"{hosts.net}/launch")
-        print("preemption, two hosts: %.2f s from the launch to the first step, %.2f s from the save" %
-              preempt(place, args.rounds, "--set", 'nodes=["host1", "host2"]', "--set", "threads=1"), flush=True)
-    finally:
-        hosts.down()
+    for name, measure in HERE.items():
+        if args.only not in (None, name):
+            continue
+        folder = tempfile.mkdtemp(prefix="dtqueue.")
+        try:
+            measure(here(folder), args)
+        finally:
+            subprocess.run(["pkill", "-f", "dtrun arbiter$"])
+            shutil.rmtree(folder, ignore_errors=True)
+    for name, measure in ON_HOSTS.items():
+        if args.only not in (None, name):
+            continue
+        os.environ["NET_HOME_SIZE"] = "6g"
+        hosts = Hosts(2)
+        try:
+            os.makedirs(f"{hosts.net}/launch", exist_ok=True)
+            measure(Place(hosts.env, f"{hosts.net}/launch"), args)
+        finally:
+            hosts.down()
 
 
 if __name__ == "__main__":

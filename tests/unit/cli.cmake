@@ -32,4 +32,5 @@ dt_test(NAME convert_command_lines LABEL unit LIBS dt_convert
 dt_test(NAME queue_days LABEL unit LIBS dt_base
   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_queue_days.c ${PROJECT_SOURCE_DIR}/runner/queue/order.c)
 dt_test(NAME queue_places LABEL unit LIBS dt_base
-  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_queue_places.c ${PROJECT_SOURCE_DIR}/runner/queue/order.c)
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_queue_places.c ${PROJECT_SOURCE_DIR}/runner/queue/order.c
+    ${PROJECT_SOURCE_DIR}/runner/queue/expect.c)

@@ -173,11 +173,47 @@ static void test_runs_on_one_machine_get_different_gpus(void **state)
     dt_arena_release(&arena);
 }
 
+/* Each run takes the whole machine for 10 s; the third has an unknown duration, so what comes after it is unknown. */
+static void test_starts_are_expected_one_after_another(void **state)
+{
+    const dt_order_machine machine = {.name = "a", .gpus = 2};
+    const dt_order_need need = {.gpus = 2};
+    dt_order_part used = {.gpus = 3};
+    dt_order_run runs[] = {
+        {.id = "0", .group = -1, .parts = &used, .part_count = 1, .end_ms = 5000},
+        {.id = "1", .place = 1, .lasts_ms = 10000},
+        {.id = "2", .place = 2, .lasts_ms = 10000},
+        {.id = "3", .place = 3},
+        {.id = "4", .place = 4, .lasts_ms = 10000},
+    };
+    static const int64_t expected[] = {0, 5000, 15000, 25000, 0};
+    dt_order order = {
+        .machines = &machine, .machine_count = 1, .runs = runs, .run_count = 5, .now_ms = 1000};
+    dt_arena arena;
+
+    dt_arena_init(&arena, 0);
+    for (size_t i = 1; i < 5; i++) {
+        runs[i].group = -1;
+        runs[i].waits = true;
+        runs[i].needs = &need;
+        runs[i].need_count = 1;
+    }
+    dt_order_decide(&order, &arena);
+    dt_order_expect(&order, 1, &arena);
+    assert_int_equal(runs[2].expected_ms, 0);
+    dt_order_expect(&order, 100, &arena);
+    for (size_t i = 0; i < 5; i++)
+        assert_int_equal(runs[i].expected_ms, expected[i]);
+    assert_int_equal(runs[1].verdict, DT_ORDER_FULL);
+    dt_arena_release(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_run_gets_its_place),
         cmocka_unit_test(test_runs_on_one_machine_get_different_gpus),
+        cmocka_unit_test(test_starts_are_expected_one_after_another),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
