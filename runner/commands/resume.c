@@ -6,6 +6,7 @@
 #include "runner/launch/attempt.h"
 #include "runner/launch/existing_run.h"
 #include "runner/launch/task.h"
+#include "runner/queue/queue.h"
 #include "runner/stop/stop.h"
 #include "runner/supervisor/folder/task_folder.h"
 #include "runner/sweep/sweep.h"
@@ -15,7 +16,7 @@
 /* Resumes a sweep. Options that change a recipe are refused: they are for one run. */
 static dt_status resume_sweep(dt_sweep_group *group, dt_call *call, dt_error *err)
 {
-    static const char *const of_a_run[] = {"set", "from", "new-data"};
+    static const char *const of_a_run[] = {"set", "from", "new-data", "queue"};
     dt_store *store = NULL;
     dt_status st = DT_OK;
     int64_t count;
@@ -38,20 +39,43 @@ out:
     return st;
 }
 
-static dt_status resume(dt_call *call, dt_error *err)
+/* Checks everything before the next attempt of a run that trains, or of a command. *path: its checkpoint. */
+static dt_status check(dt_preflight *flight, dt_budget_place *at, const char **path,
+                       dt_origins *origins, dt_store *store, dt_run *run, dt_call *call,
+                       dt_error *err)
 {
     dt_checkpoint *checkpoint = NULL;
+    dt_status st = DT_OK;
+    dt_recipe recipe;
+
+    *path = "";
+    if (dt_task_of(run) != NULL)
+        return dt_program_preflight(flight, at, origins, store, run, call, err);
+    DT_TRY(dt_existing_run_recipe(&recipe, origins, store, run, call, err));
+    DT_TRY(dt_existing_run_checkpoint(&checkpoint, path, store, run,
+                                      dt_arguments_get(call->args, "from")->text, call->arena,
+                                      err));
+    DT_TRY(
+        dt_existing_run_preflight(flight, at, &recipe, origins, run, checkpoint, *path, call, err));
+out:
+    dt_checkpoint_close(checkpoint);
+    return st;
+}
+
+static dt_status resume(dt_call *call, dt_error *err)
+{
     dt_store *store = NULL;
     dt_budget_place at;
     const char *path;
     dt_status st = DT_OK;
     dt_origins origins;
     dt_sweep_group group;
+    dt_queue_wish wish;
     dt_preflight flight;
-    dt_recipe recipe;
     dt_run run;
 
     DT_TRY(dt_follow_options_check(call, err));
+    DT_TRY(dt_queue_wish_read(&wish, call, err));
     DT_TRY(dt_quotas_check(err));
     if (dt_group_is_meant(&group, call->args->operands[0], call))
         return resume_sweep(&group, call, err);
@@ -60,25 +84,21 @@ static dt_status resume(dt_call *call, dt_error *err)
         DT_THROW(err, DT_ERR_USAGE,
                  "run '%s' is %s; it can be resumed after it has ended ('dtrun stop %s')", run.id,
                  dt_run_state_name(run.state), run.id);
-    if (dt_task_of(&run) != NULL) {
-        DT_TRY(dt_task_of_lines(&run) ? dt_task_resume(store, &run, call, err)
-                                      : dt_program_resume(store, &run, call, err));
+    if (dt_task_of_lines(&run)) {
+        if (wish.queues)
+            DT_THROW(err, DT_ERR_USAGE, "--queue is for runs that train or run a command");
+        DT_TRY(dt_task_resume(store, &run, call, err));
         DT_TRY(dt_follow_as_asked(store, run.id, call, err));
         goto out;
     }
-    DT_TRY(dt_existing_run_recipe(&recipe, &origins, store, &run, call, err));
-    DT_TRY(dt_existing_run_checkpoint(&checkpoint, &path, store, &run,
-                                      dt_arguments_get(call->args, "from")->text, call->arena,
-                                      err));
-    DT_TRY(dt_existing_run_preflight(&flight, &at, &recipe, &origins, &run, checkpoint, path, call,
-                                     err));
-    (void)dt_orphans_settle(store, flight.plan.node_names, flight.plan.node_count, call->arena,
-                            NULL);
+    DT_TRY(check(&flight, &at, &path, &origins, store, &run, call, err));
+    if (!wish.queues && dt_task_of(&run) == NULL)
+        (void)dt_orphans_settle(store, flight.plan.node_names, flight.plan.node_count, call->arena,
+                                NULL);
     dt_interrupt_catch(); /* from here on Ctrl-C never leaves half of an attempt */
-    DT_TRY(dt_attempt_resume(store, &run, path, &at, &flight, call->arena, err));
+    DT_TRY(dt_queue_resume(store, &run, path, &at, &wish, &flight, call, err));
     DT_TRY(dt_follow_as_asked(store, run.id, call, err));
 out:
-    dt_checkpoint_close(checkpoint);
     dt_store_close(store);
     return st;
 }
@@ -96,6 +116,7 @@ static const dt_option options[] = {
      .help = "go back to the checkpoint of this step, or to the 'best' one"},
     DT_EXISTING_RUN_OPTIONS,
     DT_FOLLOW_OPTIONS,
+    DT_QUEUE_OPTIONS,
     {0},
 };
 

@@ -324,15 +324,15 @@ out:
 }
 
 /* Writes the record from which a lost history is restored: for a run that waits, no supervisor does. */
-static dt_status keep_record(dt_store *store, const char *run, const char *folder, dt_arena *arena,
-                             dt_error *err)
+static dt_status keep_record(dt_store *store, const char *run, const char *folder,
+                             int64_t start_step, dt_arena *arena, dt_error *err)
 {
     dt_attempt_record record = {.changes_json = "[]", .provenance_json = "{}"};
     dt_status st;
 
     DT_TRY(dt_store_run_find(store, &record.run, run, arena, err));
-    record.created_ms = record.run.created_ms;
-    record.start_step = record.run.parent_step;
+    record.created_ms = record.run.attempt > 1 ? dt_clock_wall_ms() : record.run.created_ms;
+    record.start_step = start_step;
     DT_TRY(dt_attempt_record_write(&record, folder, err));
 out:
     return st;
@@ -362,7 +362,9 @@ static dt_status begin(const char **run, dt_store *store, beginning *attempt, dt
     DT_TRY(keep_environment(*run, &flight->recipe, arena, err));
     DT_TRY(add_row(store, attempt, arena, err));
     if (flight->waits)
-        DT_TRY(keep_record(store, *run, folder, arena, err));
+        DT_TRY(keep_record(store, *run, folder,
+                           attempt->fork != NULL ? attempt->fork->resume_place.step : 0, arena,
+                           err));
     folder = NULL; /* owned by the row now */
     if (!flight->waits)
         DT_TRY(supervise(store, *run, err));
@@ -423,6 +425,7 @@ dt_status dt_attempt_resume(dt_store *store, const dt_run *run, const char *chec
     dt_status st = DT_OK;
     dt_error problem = DT_ERROR_INIT;
     json_t *changes = NULL, *origin = NULL;
+    bool begun = false;
     int lock = -1;
     dt_run now;
 
@@ -450,15 +453,27 @@ dt_status dt_attempt_resume(dt_store *store, const dt_run *run, const char *chec
     write_origins(flight, attempt, folder, NULL, folder, attempt - 1, arena);
     recipe_text(&json, hash, &flight->recipe, arena);
     origin = dt_provenance_make(run->recipe_path, flight, arena);
+    DT_TRY(dt_store_begin(store, err));
+    begun = true;
     DT_TRY(dt_store_attempt_add(store, run->id, resume_place->step,
                                 dt_preflight_steps(flight, resume_place), json, hash,
                                 dt_clock_wall_ms(), &added, err));
     DT_ASSERT(added == attempt);
+    if (flight->waits)
+        DT_TRY(dt_store_run_set_state(store, run->id, DT_RUN_WAITING, -1, "", dt_clock_wall_ms(),
+                                      err));
+    DT_TRY(dt_store_commit(store, err));
+    begun = false;
     changes = dt_overrides_of_resume(run, &flight->recipe, arena);
     (void)dt_overrides_store(store, run->id, changes, NULL);
     (void)dt_provenance_store(store, run->id, origin, NULL);
-    DT_TRY(supervise(store, run->id, err));
+    if (flight->waits)
+        DT_TRY(keep_record(store, run->id, folder, resume_place->step, arena, err));
+    else
+        DT_TRY(supervise(store, run->id, err));
 out:
+    if (begun)
+        dt_store_rollback(store);
     json_decref(origin);
     json_decref(changes);
     if (lock >= 0)

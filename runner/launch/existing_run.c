@@ -398,31 +398,29 @@ out:
     return st;
 }
 
-dt_status dt_program_resume(dt_store *store, dt_run *run, const dt_call *call, dt_error *err)
+dt_status dt_program_preflight(dt_preflight *flight, dt_budget_place *resume_place,
+                               dt_origins *origins, dt_store *store, dt_run *run,
+                               const dt_call *call, dt_error *err)
 {
-    dt_budget_place resume_place = {
-        0}; /* without a checkpoint, only the program knows where it continues */
     dt_resume_point from;
     dt_status st = DT_OK;
-    dt_preflight flight;
-    dt_origins origins;
     dt_recipe recipe;
 
+    *resume_place =
+        (dt_budget_place){0}; /* without a checkpoint, only the program knows where it continues */
     DT_TRY(check(run, call, err));
-    DT_TRY(dt_existing_run_recipe(&recipe, &origins, store, run, call, err));
+    DT_TRY(dt_existing_run_recipe(&recipe, origins, store, run, call, err));
     DT_TRY(check_env(&recipe.env, call->arena, err));
-    DT_TRY(dt_preflight_check(&flight, &recipe, NULL, call->arena, err));
-    flight.origins = &origins;
-    DT_TRY(choose_checkpoint(&from, store, run, flight.plan.node_count > 1, call, err));
+    DT_TRY(dt_preflight_check(flight, &recipe, NULL, call->arena, err));
+    flight->origins = origins;
+    DT_TRY(choose_checkpoint(&from, store, run, flight->plan.node_count > 1, call, err));
     if (from.path != NULL) {
-        flight.plan.program_checkpoint = from.path;
-        flight.plan.program_step = resume_place.step = from.step;
+        flight->plan.program_checkpoint = from.path;
+        flight->plan.program_step = resume_place->step = from.step;
     }
-    DT_TRY(dt_nodes_check(&flight, run->recipe_path, call, err));
-    DT_TRY(dt_launch_workdir_check(&flight, run, call, err));
-    dt_launch_workdir_compare(&flight, run, call);
-    dt_interrupt_catch(); /* from here on Ctrl-C leaves a complete attempt */
-    DT_TRY(dt_attempt_resume(store, run, "", &resume_place, &flight, call->arena, err));
+    DT_TRY(dt_nodes_check(flight, run->recipe_path, call, err));
+    DT_TRY(dt_launch_workdir_check(flight, run, call, err));
+    dt_launch_workdir_compare(flight, run, call);
 out:
     return st;
 }

@@ -69,10 +69,13 @@ dt_status dt_resume_check(dt_budget_place *resume_place, const dt_preflight *fli
 void dt_resume_note_batch(const dt_preflight *flight, const dt_checkpoint *checkpoint,
                           const dt_call *call);
 
-/* program: starts the next attempt of an ended run of a command, with the same command or as --set changes it. */
+/* program: the next attempt of an ended run of a command, with the same command or as --set changes it. */
 
-/* DT_ERR_USAGE: the run is finished, or an option is for runs that train. */
-dt_status dt_program_resume(dt_store *store, dt_run *run, const dt_call *call, dt_error *err);
+/* Makes all checks before it. *resume_place: step of its checkpoint. DT_ERR_USAGE: the run is finished, or an option is for
+ * runs that train. `origins` must outlive *flight. */
+dt_status dt_program_preflight(dt_preflight *flight, dt_budget_place *resume_place,
+                               dt_origins *origins, dt_store *store, dt_run *run,
+                               const dt_call *call, dt_error *err);
 
 /* from_checkpoint: runs an engine command on a run's checkpoint, with the options of the dtrun command.
  *

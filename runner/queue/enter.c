@@ -1,4 +1,5 @@
 /* enter: checks a run that will wait, and adds its entry. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -95,6 +96,22 @@ dt_status dt_queue_launch(const char **run, dt_store *store, const dt_recipe_sou
     DT_TRY(dt_attempt_launch(run, store, source, labels, NULL, flight, call->arena, err));
     if (wish->queues)
         DT_TRY(enter(*run, wish, &flight->recipe, seconds, call, err));
+out:
+    return st;
+}
+
+dt_status dt_queue_resume(dt_store *store, const dt_run *run, const char *checkpoint,
+                          const dt_budget_place *at, const dt_queue_wish *wish,
+                          dt_preflight *flight, dt_call *call, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    if (wish->queues)
+        DT_TRY(prepare(wish, flight, call, err));
+    flight->waits = wish->queues;
+    DT_TRY(dt_attempt_resume(store, run, checkpoint, at, flight, call->arena, err));
+    if (wish->queues)
+        DT_TRY(enter(run->id, wish, &flight->recipe, NAN, call, err));
 out:
     return st;
 }

@@ -167,6 +167,11 @@ dt_status dt_queue_launch(const char **run, dt_store *store, const dt_recipe_sou
                           const dt_labels *labels, const dt_queue_wish *wish, double seconds,
                           dt_preflight *flight, dt_call *call, dt_error *err);
 
+/* The same for dt_attempt_resume: the next attempt of the run waits on the nodes that it is given. */
+dt_status dt_queue_resume(dt_store *store, const dt_run *run, const char *checkpoint,
+                          const dt_budget_place *at, const dt_queue_wish *wish,
+                          dt_preflight *flight, dt_call *call, dt_error *err);
+
 /* --- place: slots for a run that is launched at once, such as a point of a sweep */
 
 typedef struct dt_queue_place {

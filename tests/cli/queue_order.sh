@@ -112,3 +112,29 @@ expect 0 launch sweep.yaml --queue --detach --priority 2 --name lr --set search.
 lists "order == ['lr-1', 'lr-2', 'lr-3'] and r['lr-3']['priority'] == 2"
 expect 0 stop "$blocker"
 for i in 1 2 3; do within 60 state_is "lr-$i" finished; done
+
+# --- a run that was stopped is resumed in the queue: it waits, and ends as if it had never been stopped
+stopped=$(queue stopped --set schedule.steps=100000000)
+within 60 step_reached "$stopped" 20
+expect 0 stop "$stopped"
+blocker=$(queue blocker4 $endless)
+within 60 state_is "$blocker" running
+expect 0 resume "$stopped" --queue --detach --priority -1 --set schedule.steps=400000
+lists "r['stopped']['state'] == 'waiting' and r['stopped']['priority'] == -1"
+expect 0 show "$stopped" --json
+json "o['attempt'] == 2" "o['step'] >= 20"
+expect 2 resume "$stopped" --queue
+says "is waiting"
+expect 0 stop "$blocker"
+within 60 state_is "$stopped" running
+expect 0 stop "$stopped"
+expect 2 resume lr --queue
+says "--queue does not apply to 'lr', which is a sweep"
+expect 2 resume "$stopped" --priority 3
+says "--priority needs --queue"
+blocker=$(queue blocker5 $endless)
+within 60 state_is "$blocker" running
+expect 0 resume program --queue --detach --set command='["true"]'
+lists "r['program']['state'] == 'waiting'"
+expect 0 stop "$blocker"
+within 60 state_is program finished
