@@ -330,7 +330,8 @@ static bool read_changes(const dt_store *store)
 
             changed = changed || (event->mask & IN_Q_OVERFLOW) != 0 ||
                       (event->len > 0 && (strncmp(event->name, name, strlen(name)) == 0 ||
-                                          strcmp(event->name, "queue.json") == 0));
+                                          strcmp(event->name, "queue.json") == 0 ||
+                                          strcmp(event->name, "queue.gpus.json") == 0));
             at += (ssize_t)(sizeof(*event) + event->len);
         }
     return changed;

@@ -38,10 +38,12 @@
 #include "runner/agent/rank/output.h"
 #include "runner/channel/poll_clock.h"
 #include "runner/channel/stream.h"
+#include "runner/node_setup/remote_helper/gpu_claims.h"
 
 typedef struct dt_agent dt_agent;
 typedef struct dt_rank_diagnosis dt_rank_diagnosis;
 typedef struct dt_helper dt_helper;
+typedef struct dt_agent_claim dt_agent_claim;
 
 typedef struct dt_agent_output {
     struct dt_agent_rank *rank;
@@ -136,7 +138,11 @@ struct dt_agent {
     /* reports ranks that have ended, and ends the others (ending.c); for files that ending.c calls */
     void (*ranks_changed)(dt_agent *agent);
 
-    dt_devices devices;    /* GPUs that the ranks use; count 0: none, or unknown */
+    dt_devices devices; /* GPUs that the ranks use; count 0: none, or unknown */
+    char gpu_uuids[DT_CLAIM_GPUS_MOST][DT_CLAIM_KEY_SIZE]; /* by cuda:N; "": unknown */
+    char *owner;            /* of the launch (gpu_claims.h); "" : shares no GPU */
+    dt_agent_claim *claims; /* GPUs that the ranks hold (claims.c) */
+    int64_t claim_count, claimed_ms;
     char *devices_visible; /* CUDA_VISIBLE_DEVICES of the ranks; NULL: all GPUs */
     char *devices_note;    /* why their memory use cannot be verified; NULL: it can */
     dt_helper *question;   /* running query of helper.c; NULL: none */
@@ -245,6 +251,15 @@ void dt_helper_cancel(dt_helper *helper); /* accepts NULL */
 void dt_agent_memory_before(dt_agent *agent, void (*known)(dt_agent *agent));
 void dt_agent_memory_after(dt_agent *agent, void (*known)(dt_agent *agent));
 
+/* --- claims.c */
+/* Keeps the UUIDs of all visible GPUs, which agent->devices has now. */
+void dt_agent_claims_name(dt_agent *agent);
+/* Claims the GPUs of all ranks; false: GPU *gpu is the holder's, and none is claimed. */
+bool dt_agent_claims_take(dt_agent *agent, dt_claim_holder *holder, int64_t *gpu);
+void dt_agent_claims_release(dt_agent *agent);
+/* Returns how many descriptors the processes of the rank keep, and lists them. */
+size_t dt_agent_claims_of(int fds[DT_CLAIM_GPUS_MOST], const dt_agent_rank *rank);
+
 /* --- rank.c */
 dt_status dt_agent_rank_follow(dt_agent_rank *rank, int channel, int out, int err_fd,
                                dt_error *err);
@@ -252,6 +267,8 @@ dt_status dt_agent_rank_follow(dt_agent_rank *rank, int channel, int out, int er
 dt_status dt_agent_rank_follow_program(dt_agent_rank *rank, int child, int out, int err_fd,
                                        dt_error *err);
 void dt_agent_rank_not_started(dt_agent_rank *rank, const char *message);
+/* Not started because GPU `gpu` is used by `who`. */
+void dt_agent_rank_refused(dt_agent_rank *rank, int64_t gpu, const char *who);
 /* Reports each rank that died; `failed` is called after the report of a failure. */
 void dt_agent_ranks_reap(dt_agent *agent, void (*failed)(dt_agent *agent));
 /* Reports ranks that have died without waiting for looks at their files. */

@@ -57,6 +57,7 @@ static dt_status parse_start(dt_agent_command *out, dt_error *err)
     DT_TRY(dt_json_get_string(&out->engine, out->json, "engine", "start", err));
     if (out->engine[0] != '/' && out->engine[0] != '\0')
         DT_THROW(err, DT_ERR_CORRUPT, "start: 'engine': '%s' is not an absolute path", out->engine);
+    DT_TRY(dt_json_get_string_or(&out->owner, out->json, "owner", "", "start", err));
     DT_TRY(dt_json_get_object(&out->plan, out->json, "plan", "start", err));
     DT_TRY(get_int(&out->node, out->json, "node", 0, DT_PROTOCOL_MAX_RANKS, "start", err));
     DT_TRY(dt_json_get_object(&out->environment, out->json, "environment", "start", err));

@@ -27,6 +27,7 @@ typedef struct dt_agent_command {
     int64_t protocol, attempt, from; /* attach */
     const char *run;
     const char *engine; /* start */
+    const char *owner;  /* of GPUs, "": unknown */
     json_t *plan, *environment;
     int64_t node;
     double launcher_lost_seconds; /* 0: the ranks keep running without a supervisor */

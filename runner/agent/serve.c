@@ -143,6 +143,7 @@ static void loop_release(dt_agent *agent)
 {
     dt_agent_client_close(agent);
     dt_helper_cancel(agent->question);
+    dt_agent_claims_release(agent);
     dt_listener_close(agent->listener);
     for (int64_t i = 0; i < agent->rank_count; i++)
         dt_agent_rank_release(&agent->ranks[i]);
@@ -172,6 +173,7 @@ static void agent_release(dt_agent *agent)
     dt_program_plan_close(agent->programs);
     dt_environment_release(&agent->environment);
     free(agent->engine);
+    free(agent->owner);
     free(agent->devices_visible);
     free(agent->devices_note);
     free(agent->run);

@@ -392,7 +392,7 @@ static void add_machine(dt_table *table, json_t *array, const dt_queue_facts *fa
 {
     const dt_order *order = &facts->order;
     int64_t gpus = machine->gpus, cores = machine->cores;
-    const char *runs = "";
+    const char *runs = "", *others = "";
 
     for (int64_t i = 0; i < order->run_count; i++) {
         bool there = false;
@@ -410,13 +410,22 @@ static void add_machine(dt_table *table, json_t *array, const dt_queue_facts *fa
             runs = dt_arena_printf(arena, "%s%s%s", runs, runs[0] != '\0' ? " " : "",
                                    order->runs[i].id);
     }
+    for (int64_t i = 0; i < facts->gpu_count; i++)
+        if (strcmp(facts->gpus[i].machine, machine->name) == 0) {
+            others =
+                dt_arena_printf(arena, "%s%sGPU %lld: %s", others, others[0] != '\0' ? ", " : "",
+                                (long long)facts->gpus[i].gpu, facts->gpus[i].who);
+            gpus--;
+        }
     cores = cores > 0 ? cores : 0;
+    gpus = gpus > 0 ? gpus : 0;
     json_array_append_new(
-        array, json_pack("{s:o, s:I, s:I, s:I, s:I, s:b, s:b, s:o}", "node",
+        array, json_pack("{s:o, s:I, s:I, s:I, s:I, s:b, s:b, s:o, s:o}", "node",
                          dt_json_text(machine->name), "gpus", (json_int_t)machine->gpus,
                          "free_gpus", (json_int_t)gpus, "processors", (json_int_t)machine->cores,
                          "free_processors", (json_int_t)cores, "shared", (int)machine->shared,
-                         "drained", (int)machine->drained, "runs", dt_json_text(runs)));
+                         "drained", (int)machine->drained, "runs", dt_json_text(runs), "others",
+                         dt_json_text(others)));
     dt_table_add(table, DT_STYLE_BOLD, "%s", machine->name);
     dt_table_add(table, DT_STYLE_PLAIN, "%lld of %lld", (long long)gpus, (long long)machine->gpus);
     dt_table_add(table, DT_STYLE_PLAIN, "%lld of %lld", (long long)cores,
@@ -424,13 +433,14 @@ static void add_machine(dt_table *table, json_t *array, const dt_queue_facts *fa
     dt_table_add(table, DT_STYLE_PLAIN, "%s", machine->shared ? "any run" : "runs that name it");
     dt_table_add(table, DT_STYLE_WARN, "%s", machine->drained ? "drained" : "");
     dt_table_add(table, DT_STYLE_ACCENT, "%s", runs);
+    dt_table_add(table, DT_STYLE_PLAIN, "%s", others);
 }
 
 static dt_status print_nodes(dt_call *call, dt_error *err)
 {
     static const dt_table_column columns[] = {
-        {"node", false}, {"free GPUs", true}, {"free processors", true},
-        {"for", false},  {"", false},         {"runs", false}};
+        {"node", false}, {"free GPUs", true}, {"free processors", true}, {"for", false},
+        {"", false},     {"runs", false},     {"used by others", false}};
     json_t *array = json_array();
     dt_queue_facts facts;
     dt_status st = DT_OK;

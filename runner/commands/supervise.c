@@ -8,6 +8,7 @@
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
 #include "runner/gc/gc.h"
+#include "runner/queue/queue.h"
 #include "runner/supervisor/rebuild/rebuild.h"
 #include "runner/supervisor/supervisor.h"
 #include "runner/view/runs/runs.h"
@@ -43,7 +44,10 @@ out:
 static dt_status supervise_one(const char *run, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
-    dt_status st = dt_supervisor_main(run, err);
+    dt_status st;
+
+    dt_supervisor_use_queue(&dt_queue_of_supervisors);
+    st = dt_supervisor_main(run, err);
 
     if (st == DT_OK && dt_quotas_keep(run, &problem) != DT_OK)
         dt_log_warn("quota: %s", problem.message);

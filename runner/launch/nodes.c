@@ -13,7 +13,9 @@
 #include "recipes/fields/nodes.h"
 #include "runner/cli/report.h"
 #include "runner/node_setup/node_setup.h"
+#include "runner/node_setup/remote_helper/gpu_claims.h"
 #include "runner/node_setup/workdir/workdir.h"
+#include "runner/supervisor/folder/run_folder.h"
 #include "runner/transport/transport.h"
 
 void dt_nodes_option(const char **out, const char *text, dt_arena *arena)
@@ -253,6 +255,71 @@ out:
     return st;
 }
 
+/* Returns the GPUs that the ranks use on the node, as a mask. */
+static uint64_t gpus_on(const dt_plan *plan, int64_t node)
+{
+    uint64_t mask = 0;
+
+    for (int64_t r = 0; r < plan->world_size; r++) {
+        int first = dt_device_gpu(plan->ranks[r].device);
+
+        for (int64_t i = 0; i < plan->ranks[r].replicas && first >= 0; i++)
+            if (plan->ranks[r].node == node && first + i < 64)
+                mask |= UINT64_C(1) << (first + i);
+    }
+    return mask;
+}
+
+/* Refuses GPUs that runs of other people, or of other state folders, have claimed. */
+static dt_status check_uses(const dt_plan *plan, int64_t node, const json_t *uses, dt_arena *arena,
+                            dt_error *err)
+{
+    const char *mine = dt_run_claim_owner(arena);
+    uint64_t mask = gpus_on(plan, node);
+    const json_t *use;
+    size_t i;
+
+    json_array_foreach((json_t *)uses, i, use) {
+        int64_t gpu = json_integer_value(json_object_get(use, "gpu"));
+        const char *owner = json_string_value(json_object_get(use, "owner"));
+        const char *who = json_string_value(json_object_get(use, "who"));
+        bool claimed = json_string_length(json_object_get(use, "run")) > 0;
+
+        if (claimed && gpu >= 0 && gpu < 64 && (mask >> gpu & 1) != 0 && owner != NULL &&
+            who != NULL && strcmp(owner, mine) != 0)
+            return DT_FAIL(err, DT_ERR_IO,
+                           "GPU %lld of %s is used by %s: choose another one with 'first_gpu', or "
+                           "wait for it with --queue",
+                           (long long)gpu, plan->node_names[node], who);
+    }
+    return DT_OK;
+}
+
+/* A launch that waits starts once they are free. The agents look again when they start the ranks. */
+static dt_status check_claims(const dt_preflight *flight, const dt_probe_report *report,
+                              dt_arena *arena, dt_error *err)
+{
+    const dt_plan *plan = &flight->plan;
+    json_t *here = NULL;
+    dt_status st = DT_OK;
+
+    for (int64_t i = 0; i < plan->node_count && !flight->waits; i++) {
+        if (gpus_on(plan, i) == 0)
+            continue;
+        if (report != NULL) {
+            DT_TRY(check_uses(plan, i, json_object_get(report->probes[i].facts, "gpu_uses"), arena,
+                              err));
+            continue;
+        }
+        if (here == NULL)
+            here = dt_gpus_are_claimed() ? dt_gpu_uses() : json_array();
+        DT_TRY(check_uses(plan, i, here, arena, err));
+    }
+out:
+    json_decref(here);
+    return st;
+}
+
 static bool is_all_here(const dt_plan *plan)
 {
     for (int64_t i = 0; i < plan->node_count; i++)
@@ -287,8 +354,10 @@ dt_status dt_nodes_check(dt_preflight *flight, const char *recipe, const dt_call
     dt_probe_report report = {0};
     dt_status st = DT_OK;
 
-    if (is_all_here(&flight->plan))
+    if (is_all_here(&flight->plan)) {
+        DT_TRY(check_claims(flight, NULL, call->arena, err));
         return dt_launch_workdir_take(flight, NULL, call, err);
+    }
     if (check_placed(&flight->plan, NULL) != DT_OK) {
         DT_TRY(try_place(&flight->plan, call->arena, err));
         return dt_launch_workdir_take(flight, NULL, call, err);
@@ -311,6 +380,8 @@ dt_status dt_nodes_check(dt_preflight *flight, const char *recipe, const dt_call
     }
     if (st == DT_OK)
         DT_TRY(dt_placement_assign(&flight->plan, &report, call->arena, err));
+    if (st == DT_OK)
+        DT_TRY(check_claims(flight, &report, call->arena, err));
     if (st == DT_OK && !dt_transport_is_lent(flight->plan.node_names[0]))
         divide_cores(&flight->plan, &report);
     if (st == DT_OK)

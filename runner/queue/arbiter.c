@@ -39,8 +39,8 @@ static bool report(dt_status st, const char *what, const char *run, const dt_err
     return st != DT_OK;
 }
 
-static void act_on(bool *again, bool *changed, dt_store *store, const dt_queue_facts *facts,
-                   int64_t index, dt_arena *arena)
+static void act_on(bool *again, bool *changed, dt_store *store, dt_queue_watches *watches,
+                   const dt_queue_facts *facts, int64_t index, dt_arena *arena)
 {
     const dt_order_run *run = &facts->order.runs[index];
     dt_error problem = DT_ERROR_INIT;
@@ -48,6 +48,8 @@ static void act_on(bool *again, bool *changed, dt_store *store, const dt_queue_f
 
     switch (run->verdict) {
     case DT_ORDER_START:
+        if (!dt_queue_watches_know(watches, &facts->order, run))
+            break; /* what they answer leads to the next decision */
         failed =
             report(dt_queue_start(store, facts, index, &problem), "started", run->id, &problem);
         *changed = *changed || !failed;
@@ -134,7 +136,7 @@ static bool waits_or_stops(const dt_queue_facts *facts)
 }
 
 static dt_status decide_locked(bool *over, double *seconds, dt_store *store, dt_queue_plans *plans,
-                               dt_arena *arena, dt_error *err)
+                               dt_queue_watches *watches, dt_arena *arena, dt_error *err)
 {
     bool again = false, changed = false;
     dt_queue_facts facts;
@@ -142,8 +144,9 @@ static dt_status decide_locked(bool *over, double *seconds, dt_store *store, dt_
 
     DT_TRY(dt_queue_look(&facts, store, plans, NULL, arena, err));
     *over = !waits_or_stops(&facts);
+    dt_queue_watches_follow(watches, &facts.order);
     for (int64_t i = 0; i < facts.order.run_count; i++)
-        act_on(&again, &changed, store, &facts, i, arena);
+        act_on(&again, &changed, store, watches, &facts, i, arena);
     ensure_supervisors(&facts);
     DT_TRY(forget_ended(&facts, store, arena, err));
     *seconds = facts.order.wake_ms > 0
@@ -161,7 +164,7 @@ out:
 
 /* One decision. *over: nothing waits. *seconds: until the next one if nothing happens before. */
 static dt_status decide(bool *over, double *seconds, dt_store *store, dt_queue_plans *plans,
-                        dt_arena *arena, dt_error *err)
+                        dt_queue_watches *watches, dt_arena *arena, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
     int lock = -1;
@@ -170,7 +173,7 @@ static dt_status decide(bool *over, double *seconds, dt_store *store, dt_queue_p
     *over = false;
     *seconds = PAUSE_SECONDS; /* a point of a sweep is being launched */
     if (st == DT_OK)
-        st = decide_locked(over, seconds, store, plans, arena, err);
+        st = decide_locked(over, seconds, store, plans, watches, arena, err);
     else if (st != DT_ERR_BUSY)
         DT_FAIL(err, st, "%s", problem.message);
     if (lock >= 0)
@@ -179,19 +182,23 @@ static dt_status decide(bool *over, double *seconds, dt_store *store, dt_queue_p
     return st == DT_ERR_BUSY ? DT_OK : st;
 }
 
-/* What a decision depends on besides the time: states of runs, and queue.json. */
+/* What a decision depends on besides the time: states of runs, queue.json, and the GPUs that others use. */
 static dt_status see(const char **out, dt_store *store, const char *queue, dt_arena *arena,
                      dt_error *err)
 {
-    struct stat info = {0};
-    const char *states;
+    const char *files[] = {queue, NULL};
     dt_status st;
 
-    DT_TRY(dt_store_run_states(store, &states, arena, err));
-    (void)stat(queue, &info);
-    *out = dt_arena_printf(arena, "%lld %lld %lld.%09ld %s", (long long)info.st_ino,
-                           (long long)info.st_size, (long long)info.st_mtim.tv_sec,
-                           info.st_mtim.tv_nsec, states); /* inodes are used again */
+    DT_TRY(dt_queue_path(&files[1], "queue.gpus.json", arena, err));
+    DT_TRY(dt_store_run_states(store, out, arena, err));
+    for (size_t i = 0; i < 2; i++) {
+        struct stat info = {0};
+
+        (void)stat(files[i], &info);
+        *out = dt_arena_printf(arena, "%lld %lld %lld.%09ld %s", (long long)info.st_ino,
+                               (long long)info.st_size, (long long)info.st_mtim.tv_sec,
+                               info.st_mtim.tv_nsec, *out); /* inodes are used again */
+    }
 out:
     return st;
 }
@@ -226,6 +233,7 @@ static dt_status run_arbiter(dt_store *store, const char *queue, const char *sta
     double begun = dt_clock_monotonic_seconds(), seconds = 0;
     bool over = false, settled = false;
     dt_queue_plans *plans = dt_queue_plans_open();
+    dt_queue_watches *watches = dt_queue_watches_open();
     dt_status st = DT_OK;
     dt_arena arena;
 
@@ -238,7 +246,7 @@ static dt_status run_arbiter(dt_store *store, const char *queue, const char *sta
         st = see(&seen, store, queue, &arena,
                  &problem); /* before the decision: changes meanwhile count */
         if (st == DT_OK)
-            st = decide(&over, &seconds, store, plans, &arena, &problem);
+            st = decide(&over, &seconds, store, plans, watches, &arena, &problem);
         if (st != DT_OK) {
             dt_log_error("%s", problem.message);
             over = false;
@@ -255,6 +263,7 @@ static dt_status run_arbiter(dt_store *store, const char *queue, const char *sta
     }
     dt_starts_clear(starts);
     dt_queue_plans_close(plans);
+    dt_queue_watches_close(watches);
     dt_arena_release(&arena);
     return DT_OK;
 }

@@ -11,7 +11,7 @@
 #include "runner/queue/queue.h"
 #include "store/store.h"
 
-enum { PLAN_MAX_BYTES = 256 << 20, ENTER_MS = 60000 };
+enum { PLAN_MAX_BYTES = 256 << 20, ENTER_MS = 60000, REFUSED_MS = 500 };
 
 typedef struct reading {
     dt_queue_facts *out;
@@ -251,6 +251,16 @@ out:
 
 /* --- one run */
 
+/* A run whose place was not free after all is not tried again at once: its machine may be one that cannot be watched. Each
+ * refusal in a row doubles the pause. */
+static int64_t refused_until(const dt_queue_entry *entry, int64_t now_ms)
+{
+    int64_t pause_ms = REFUSED_MS << (entry->refusals < 6 ? entry->refusals : 6);
+    bool recent = entry->refused_ms > now_ms - pause_ms && entry->refused_ms <= now_ms;
+
+    return recent ? entry->refused_ms + pause_ms : 0; /* a clock that was set back does not count */
+}
+
 static int64_t highest(uint64_t mask)
 {
     return mask == 0 ? 0 : 64 - __builtin_clzll(mask);
@@ -371,6 +381,8 @@ static dt_status take_run(dt_order_run *out, const dt_run *run, reading *r, dt_e
         out->place = entry->place;
         out->held = entry->held;
         out->not_before_ms = entry->not_before_ms;
+        if (out->waits && refused_until(entry, now_ms) > out->not_before_ms)
+            out->not_before_ms = refused_until(entry, now_ms);
         out->guaranteed_until_ms =
             run->started_ms +
             (r->out->file.guarantee_ms << (entry->preemptions < 20 ? entry->preemptions : 20));
@@ -412,6 +424,37 @@ static dt_status take_newcomer(dt_order_run *io, const dt_plan *plan, reading *r
 out:
     json_decref(json);
     return st;
+}
+
+/* --- GPUs that others use */
+
+/* Whether the queue may not give out the GPU: an active run of ours uses it as its plan says. */
+static bool is_foreign(const dt_queue_gpu *gpu, const reading *r)
+{
+    dt_run run;
+
+    if (strcmp(gpu->owner, dt_run_claim_owner(r->arena)) != 0)
+        return true;
+    if (dt_store_run_find(r->store, &run, gpu->run, r->arena, NULL) != DT_OK)
+        return true;
+    return dt_run_state_is_terminal(run.state) && run.exit_code == DT_EXIT_LEFT;
+}
+
+static void take_gpus(reading *r)
+{
+    dt_queue_facts *out = r->out;
+    int64_t count, kept = 0;
+
+    dt_queue_gpus_read(&out->gpus, &count, r->arena);
+    for (int64_t i = 0; i < count; i++) {
+        const dt_queue_gpu gpu = out->gpus[i];
+
+        if (!is_foreign(&gpu, r))
+            continue;
+        r->machines[machine_of(r, gpu.machine)].foreign |= UINT64_C(1) << gpu.gpu;
+        out->gpus[kept++] = gpu;
+    }
+    out->gpu_count = kept;
 }
 
 dt_status dt_queue_would_fit(bool *fits, const char **needs, const dt_queue_file *file,
@@ -464,6 +507,7 @@ dt_status dt_queue_look(dt_queue_facts *out, dt_store *store, dt_queue_plans *pl
             .id = "", .waits = true, .place = INT64_MAX, .group = -1, .wanted = newcomer->wanted};
         DT_TRY(take_newcomer(last, newcomer->plan, &r, err));
     }
+    take_gpus(&r);
     out->order.machines = r.machines;
     out->order.machine_count = r.machine_count;
     dt_order_decide(&out->order, arena);

@@ -110,6 +110,10 @@ static dt_status read_entry(dt_queue_file *io, const json_t *object, dt_error *e
     DT_TRY(get_text(&entry.nodes, object, "nodes", io->arena, err));
     DT_TRY(get_text(&entry.after, object, "after", io->arena, err));
     DT_TRY(get_text(&entry.by, object, "by", io->arena, err));
+    DT_TRY(dt_json_get_string_or(&entry.refused, object, "refused", "", "queue.json", err));
+    entry.refused = dt_arena_strdup(io->arena, entry.refused);
+    DT_TRY(dt_json_get_int_or(&entry.refused_ms, object, "refused_ms", 0, "queue.json", err));
+    DT_TRY(dt_json_get_int_or(&entry.refusals, object, "refusals", 0, "queue.json", err));
     DT_TRY(dt_json_get_bool(&entry.held, object, "held", "queue.json", err));
     DT_TRY(read_numbers(&entry, entry_numbers, COUNT(entry_numbers), object, err));
     *append_entry(io) = entry;
@@ -196,9 +200,11 @@ dt_status dt_queue_write(dt_queue_file *file, dt_error *err)
     dt_strbuf_init(&text);
     for (int64_t i = 0; i < file->entry_count; i++) {
         const dt_queue_entry *entry = &file->entries[i];
-        json_t *object = json_pack("{s:s, s:o, s:s, s:s, s:b}", "run", entry->run, "nodes",
-                                   dt_json_text(entry->nodes), "after", entry->after, "by",
-                                   entry->by, "held", (int)entry->held);
+        json_t *object =
+            json_pack("{s:s, s:o, s:s, s:s, s:b, s:o, s:I, s:I}", "run", entry->run, "nodes",
+                      dt_json_text(entry->nodes), "after", entry->after, "by", entry->by, "held",
+                      (int)entry->held, "refused", dt_json_text(entry->refused), "refused_ms",
+                      (json_int_t)entry->refused_ms, "refusals", (json_int_t)entry->refusals);
 
         write_numbers(object, entry, entry_numbers, COUNT(entry_numbers));
         json_array_append_new(runs, object);
@@ -254,8 +260,11 @@ dt_queue_entry *dt_queue_entry_add(dt_queue_file *file, const char *run)
     if (found != NULL)
         return found;
     found = append_entry(file);
-    *found = (dt_queue_entry){
-        .run = dt_arena_strdup(file->arena, run), .nodes = "", .after = "", .by = ""};
+    *found = (dt_queue_entry){.run = dt_arena_strdup(file->arena, run),
+                              .nodes = "",
+                              .after = "",
+                              .by = "",
+                              .refused = ""};
     return found;
 }
 

@@ -23,6 +23,7 @@
 #include "runner/launch/preflight.h"
 #include "runner/node_setup/probe/probe.h"
 #include "runner/queue/order.h"
+#include "runner/supervisor/supervisor.h"
 #include "store/run.h"
 
 /* --- file: queue.json, {"queue": 1, "strict", "guarantee_ms", "runs": [...], "machines": [...]} */
@@ -41,6 +42,8 @@ typedef struct dt_queue_entry {
     int64_t lasts_ms;              /* expected duration of the whole run; 0: unknown */
     int64_t preemptions;           /* how often it was preempted */
     const char *by;                /* run that it was preempted for last; "": none */
+    const char *refused;           /* why its place was not free when it started last; "": it was */
+    int64_t refused_ms, refusals;  /* the last one, and how many there were in a row */
 } dt_queue_entry;
 
 typedef struct dt_queue_machine {
@@ -93,12 +96,37 @@ typedef struct dt_queue_wish {
     int64_t units, unit_gpus, unit_cores;
 } dt_queue_wish;
 
+/* --- gpus: what uses the GPUs of machines besides the runs of this state folder, as the arbiter sees it while a run waits
+ * for GPUs; in queue.gpus.json, which is empty once nobody looks */
+
+typedef struct dt_queue_gpu {
+    const char *machine;
+    int64_t gpu;
+    const char *who, *run, *owner; /* node_setup/remote_helper/gpu_claims.h */
+} dt_queue_gpu;
+
+typedef struct dt_queue_watches dt_queue_watches;
+dt_queue_watches *dt_queue_watches_open(void);
+void dt_queue_watches_close(dt_queue_watches *watches); /* accepts NULL */
+/* Watches the machines on which runs wait for GPUs, and no others. Returns whether all that `run` (order.h) would start on
+ * have answered, or cannot be asked. */
+void dt_queue_watches_follow(dt_queue_watches *watches, const dt_order *order);
+bool dt_queue_watches_know(dt_queue_watches *watches, const dt_order *order,
+                           const dt_order_run *run);
+/* Reads what the arbiter wrote, if it is not old. */
+void dt_queue_gpus_read(dt_queue_gpu **out, int64_t *count, dt_arena *arena);
+
+/* For supervisors: a run of the queue whose place was not free waits again. */
+extern const dt_supervisor_queue dt_queue_of_supervisors;
+
 /* --- facts: what order.h decides about, from the store, queue.json and the plans */
 
 typedef struct dt_queue_facts {
     dt_order order;
     dt_run *runs; /* [order.run_count], the rows behind order.runs */
     dt_queue_file file;
+    dt_queue_gpu *gpus; /* [gpu_count] in use by others: the `foreign` of machines */
+    int64_t gpu_count;
 } dt_queue_facts;
 
 /* Whether the plan would fit on the machines of the file if nothing else ran, and text that says what it needs. */

@@ -8,6 +8,8 @@
 #include "runner/queue/queue.h"
 #include "runner/term/term.h"
 
+enum { OTHERS_MOST = 2 }; /* uses of one machine that are named */
+
 static const char *count_text(int64_t count, const char *what, dt_arena *arena)
 {
     return dt_arena_printf(arena, "%lld %s%s", (long long)count, what, count == 1 ? "" : "s");
@@ -87,20 +89,57 @@ static const char *free_text(const dt_order *order, const dt_order_run *run, dt_
     return text;
 }
 
-static const char *closed_text(const dt_order *order, const dt_order_run *run, dt_arena *arena)
+/* Adds who else uses GPUs of the machine: "GPU 3 of gpu1 is used by pid 4711 (python, user bob)". */
+static const char *add_others(const char *text, const dt_queue_facts *facts, int64_t machine,
+                              dt_arena *arena)
+{
+    const char *name = facts->order.machines[machine].name;
+    int64_t said = 0, more = 0;
+
+    for (int64_t i = 0; i < facts->gpu_count; i++) {
+        if (strcmp(facts->gpus[i].machine, name) != 0)
+            continue;
+        if (said++ < OTHERS_MOST)
+            text = dt_arena_printf(arena, "%s%sGPU %lld of %s is used by %s", text,
+                                   text[0] != '\0' ? "; " : "", (long long)facts->gpus[i].gpu, name,
+                                   facts->gpus[i].who);
+        else
+            more++;
+    }
+    return more == 0 ? text : dt_arena_printf(arena, "%s and %lld more", text, (long long)more);
+}
+
+/* The same for all machines that the run may use. */
+static const char *others_text(const dt_queue_facts *facts, const dt_order_run *run,
+                               dt_arena *arena)
 {
     const char *text = "";
+    bool gpus;
+
+    for (int64_t m = 0; m < facts->order.machine_count; m++)
+        if (uses(run, m, &gpus) && gpus && (run->units == 0 || facts->order.machines[m].shared) &&
+            !facts->order.machines[m].closed)
+            text = add_others(text, facts, m, arena);
+    return text;
+}
+
+static const char *closed_text(const dt_queue_facts *facts, const dt_order_run *run,
+                               dt_arena *arena)
+{
+    const dt_order *order = &facts->order;
+    const char *text = "", *others;
 
     for (int64_t m = 0; m < order->machine_count; m++) {
         bool gpus;
 
         if (uses(run, m, &gpus) && (run->units == 0 || order->machines[m].shared) &&
-            (order->machines[m].closed || order->machines[m].foreign != 0))
-            text = dt_arena_printf(
-                arena, "%s%s%s%s", text, text[0] != '\0' ? ", " : "", order->machines[m].name,
-                order->machines[m].closed ? " is drained" : " has GPUs that other programs use");
+            order->machines[m].closed)
+            text = dt_arena_printf(arena, "%s%s%s is drained", text, text[0] != '\0' ? ", " : "",
+                                   order->machines[m].name);
     }
-    return text;
+    others = others_text(facts, run, arena);
+    return dt_arena_printf(arena, "%s%s%s", text, text[0] != '\0' && others[0] != '\0' ? "; " : "",
+                           others);
 }
 
 /* --- times */
@@ -140,7 +179,7 @@ const char *dt_queue_reason(const dt_queue_facts *facts, int64_t index, dt_arena
                        *other = run->about >= 0 ? &order->runs[run->about] : NULL;
     const dt_queue_entry *entry = dt_queue_entry_find(&facts->file, run->id);
     const char *name = name_of(facts, run->about, arena);
-    const char *rest = "";
+    const char *rest = "", *others;
 
     switch (run->verdict) {
     case DT_ORDER_START:
@@ -151,7 +190,9 @@ const char *dt_queue_reason(const dt_queue_facts *facts, int64_t index, dt_arena
         rest = other->end_ms > 0 ? dt_arena_printf(arena, "; %s ends in about %s", name,
                                                    wait_text(other->end_ms - order->now_ms, arena))
                                  : dt_arena_printf(arena, "; %s uses it", name);
-        return dt_arena_printf(arena, "%s%s", free_text(order, run, arena), rest);
+        others = others_text(facts, run, arena);
+        return dt_arena_printf(arena, "%s%s%s%s", free_text(order, run, arena), rest,
+                               others[0] != '\0' ? "; " : "", others);
     case DT_ORDER_GUARANTEED:
         return dt_arena_printf(arena, "%s; %s may be preempted in %s", free_text(order, run, arena),
                                name, wait_text(other->guaranteed_until_ms - order->now_ms, arena));
@@ -160,6 +201,9 @@ const char *dt_queue_reason(const dt_queue_facts *facts, int64_t index, dt_arena
     case DT_ORDER_HELD:
         return "held: 'dtrun queue release' lets it start";
     case DT_ORDER_EARLY:
+        if (entry != NULL && entry->not_before_ms != run->not_before_ms &&
+            entry->refused[0] != '\0')
+            return entry->refused;
         return dt_arena_printf(arena, "not before %s",
                                time_text(run->not_before_ms, order->now_ms, arena));
     case DT_ORDER_AFTER:
@@ -170,7 +214,7 @@ const char *dt_queue_reason(const dt_queue_facts *facts, int64_t index, dt_arena
     case DT_ORDER_LIMIT:
         return "as many runs of its group run as may at once";
     case DT_ORDER_CLOSED:
-        return closed_text(order, run, arena);
+        return closed_text(facts, run, arena);
     case DT_ORDER_NEVER:
         return "no machine has what it needs";
     case DT_ORDER_NONE:

@@ -85,6 +85,17 @@ dt_status dt_supervisor_end(int *lock, const char *run, dt_error *err);
  * left. */
 int64_t dt_supervisor_end_helpers(const char *run, bool paused_only);
 
+/* What a supervisor asks the queue (runner/queue/), which knows more than its run. */
+typedef struct dt_supervisor_queue {
+    /* Whether the run is of the queue: then it waits again if its place is not free after all. */
+    bool (*has)(const char *run);
+    /* Notes why the run, which waits again, was not started. */
+    void (*refused)(const char *run, const char *why);
+} dt_supervisor_queue;
+
+/* Of this process; NULL: there is no queue. Call before dt_supervisor_main. */
+void dt_supervisor_use_queue(const dt_supervisor_queue *queue);
+
 /* Runs `dtrun supervise ID`. */
 dt_status dt_supervisor_main(const char *run, dt_error *err);
 

@@ -3,14 +3,15 @@
 # death of the driver; a request for more cards than exist is refused. The cards are files of a private /dev, and the
 # engine trains on the CPU on any card: this tests only the assignment.
 if [ "${SWEEP_GPUS_DEV:-}" = "" ]; then
-    unshare -m true 2>/dev/null || { echo "skipped: mount namespaces are not allowed here" >&2; exit 77; }
+    unshare -m -n true 2>/dev/null || { echo "skipped: namespaces are not allowed here" >&2; exit 77; }
     SWEEP_GPUS_DEV=$(mktemp -d)
     export SWEEP_GPUS_DEV
-    unshare -m bash "$0" "$@"
+    unshare -m -n bash "$0" "$@" # claims of these cards are not those of other tests
     status=$?
     rmdir "$SWEEP_GPUS_DEV"
     exit $status
 fi
+ip link set lo up || { echo "skipped: no iproute2 here" >&2; exit 77; }
 . "$(dirname "$0")/lib.sh"
 dev=$SWEEP_GPUS_DEV
 mount -t tmpfs tmpfs "$dev" || { echo "skipped: no tmpfs can be mounted" >&2; exit 77; }

@@ -42,7 +42,7 @@ static void test_what_a_child_starts_is_found_and_killed_with_it(void **state)
 
     make(&cgroup);
     assert_int_equal(dt_spawn(&spawned, (char *const *)argv, nothing,
-                              &(dt_spawn_place){cgroup.procs, 022}, &err),
+                              &(dt_spawn_place){.cgroup_procs = cgroup.procs, .mask = 022}, &err),
                      DT_OK);
     out = fdopen(spawned.out, "r");
     assert_int_equal(fscanf(out, "%d %d", &pids[0], &pids[1]), 2);

@@ -16,7 +16,7 @@
 #include "runner/agent/process/process.h"
 #include "runner/agent/process/spawn.h"
 
-static const dt_spawn_place outside = {-1, 022};
+static const dt_spawn_place outside = {.cgroup_procs = -1, .mask = 022};
 
 static bool is_found(pid_t wanted, pid_t ancestor, const char *mark)
 {

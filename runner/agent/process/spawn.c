@@ -139,6 +139,9 @@ static bool become_rank(const plumbing *pipes, const dt_spawn_place *place, pid_
     if (getppid() != agent)
         _exit(DT_EXIT_NO_PROGRAM); /* the agent died between fork and prctl */
     umask(place->mask);
+    for (size_t i = 0; i < place->kept_count; i++)
+        if (fcntl(place->kept[i], F_SETFD, 0) != 0)
+            return false;
     /* The child moves itself to the cgroup before it can start anything; if that is refused it
      * runs outside, and is found by other means. */
     if (place->cgroup_procs >= 0 && write(place->cgroup_procs, "0", 1) != 1)

@@ -46,6 +46,8 @@ typedef struct dt_spawned {
 typedef struct dt_spawn_place {
     int cgroup_procs; /* cgroup.procs of the group that the child joins if allowed; -1: none */
     mode_t mask;      /* umask of the child */
+    const int *kept;  /* [kept_count] descriptors, above 3, that the child inherits */
+    size_t kept_count;
 } dt_spawn_place;
 
 /* The user's program as a rank. Its folder and files can be on a file system that hangs, so the child looks

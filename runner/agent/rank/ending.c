@@ -48,6 +48,7 @@ static void on_proved(dt_agent *agent)
         dt_log_warn("cannot remove the cgroup '%s'", agent->cgroup.folder);
     for (int64_t i = 0; i < agent->rank_count; i++)
         dt_agent_rank_release(&agent->ranks[i]);
+    dt_agent_claims_release(agent); /* before the launch machine may start another run here */
     if (note == NULL && agent->devices.count == 0)
         note = "GPU memory use before the start is unknown";
     dt_journal_add(&agent->journal,

@@ -146,7 +146,7 @@ dt_status dt_helper_start(dt_helper **out, dt_agent *agent, const char *const *a
     dt_environment_set(&environment, "DEBUGINFOD_URLS",
                        ""); /* a stack trace must not wait for a debug info server */
     DT_TRY(dt_spawn(&spawned, (char *const *)words, environment.items,
-                    &(dt_spawn_place){-1, agent->ranks_mask}, err));
+                    &(dt_spawn_place){.cgroup_procs = -1, .mask = agent->ranks_mask}, err));
     helper->pid = spawned.pid;
     helper->start_ticks = dt_process_read(&process, spawned.pid) ? process.start_ticks : 0;
     helper->timeout_seconds = timeout_seconds;
@@ -224,6 +224,7 @@ static void on_baseline(void *context, const char *text, const char *problem)
     if (err.code != DT_OK)
         give_up(agent, err.message);
     dt_devices_keep_visible(&agent->devices, agent->devices_visible);
+    dt_agent_claims_name(agent);
     keep_used(agent);
     agent->memory_known(agent);
 }

@@ -391,6 +391,15 @@ void dt_agent_rank_not_started(dt_agent_rank *rank, const char *message)
     }
 }
 
+void dt_agent_rank_refused(dt_agent_rank *rank, int64_t gpu, const char *who)
+{
+    dt_journal_add(&rank->agent->journal,
+                   json_pack("{s:s, s:I, s:n, s:n, s:s, s:s, s:I, s:o, s:[]}", "event", "exited",
+                             "rank", (json_int_t)rank->rank, "code", "signal", "signal_name", "",
+                             "reason", "claimed", "gpu", (json_int_t)gpu, "message",
+                             dt_json_text(who), "lines"));
+}
+
 static dt_agent_rank *rank_by_pid(dt_agent *agent, pid_t pid)
 {
     for (int64_t i = 0; i < agent->rank_count; i++)

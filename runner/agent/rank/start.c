@@ -239,6 +239,7 @@ static dt_status rank_start(dt_agent_rank *rank, dt_environment *environment, co
 {
     const char *const argv[] = {engine, "train", "--plan", plan, NULL};
     dt_agent *agent = rank->agent;
+    int kept[DT_CLAIM_GPUS_MOST];
     dt_spawned spawned;
     dt_status st;
 
@@ -248,7 +249,9 @@ static dt_status rank_start(dt_agent_rank *rank, dt_environment *environment, co
         dt_environment_set_int(environment, "OMP_NUM_THREADS", rank->threads);
     rank->kernel_log = dt_kernel_log_open();
     DT_TRY(dt_spawn(&spawned, (char *const *)argv, environment->items,
-                    &(dt_spawn_place){agent->cgroup.procs, agent->ranks_mask}, err));
+                    &(dt_spawn_place){agent->cgroup.procs, agent->ranks_mask, kept,
+                                      dt_agent_claims_of(kept, rank)},
+                    err));
     note_started(rank, &spawned);
     DT_TRY(dt_agent_rank_follow(rank, spawned.channel, spawned.out, spawned.err, err));
 out:
@@ -301,6 +304,7 @@ static void start_program(dt_agent_rank *rank)
 {
     dt_agent *agent = rank->agent;
     dt_error err = DT_ERROR_INIT;
+    int kept[DT_CLAIM_GPUS_MOST];
     dt_spawn_program command;
     dt_spawned spawned;
 
@@ -310,7 +314,8 @@ static void start_program(dt_agent_rank *rank)
     if (dt_program_command(&command, rank->program, &agent->environment, &err) != DT_OK) {
         refuse_program(rank, &err);
     } else if (dt_spawn_program_rank(&spawned, &command,
-                                     &(dt_spawn_place){agent->cgroup.procs, agent->ranks_mask},
+                                     &(dt_spawn_place){agent->cgroup.procs, agent->ranks_mask, kept,
+                                                       dt_agent_claims_of(kept, rank)},
                                      &err) != DT_OK) {
         refuse_program(rank, &err);
     } else {
@@ -404,10 +409,26 @@ static void visible_find(dt_agent *agent)
             agent->devices_visible = dt_strdup(agent->environment.items[i] + strlen(name));
 }
 
+/* Reports that a run of somebody else has a GPU of the ranks. */
+static void refuse_ranks(dt_agent *agent, const dt_claim_holder *holder, int64_t gpu)
+{
+    agent->starting = false;
+    for (int64_t i = 0; i < agent->rank_count; i++)
+        dt_agent_rank_refused(&agent->ranks[i], gpu, holder->who);
+    dt_agent_end_other_ranks(agent);
+    dt_agent_ending_advance(agent);
+}
+
 static void start_ranks(dt_agent *agent)
 {
+    dt_claim_holder holder;
     dt_strbuf plan;
+    int64_t gpu;
 
+    if (!dt_agent_claims_take(agent, &holder, &gpu)) {
+        refuse_ranks(agent, &holder, gpu);
+        return;
+    }
     if (agent->programs != NULL) {
         meet(agent);
         return;
@@ -453,6 +474,7 @@ dt_status dt_agent_start(dt_agent *agent, const dt_agent_command *command, dt_er
     environment_for_node(&agent->environment, agent, &world, command);
     visible_find(agent);
     agent->engine = dt_strdup(command->engine);
+    agent->owner = dt_strdup(command->owner);
     means_find(agent, command->node);
     dt_agent_lease_begin(agent, command);
     dt_agent_cache_pins_take(agent, command);

@@ -64,4 +64,13 @@ dt_status dt_probe_all(dt_probe_report *out, const dt_probe_wish *wish, dt_arena
                        dt_error *err);
 void dt_probe_release(dt_probe_report *report); /* accepts a zeroed struct */
 
+/* --- gpus.c: what uses the GPUs of a node, [{"gpu", "who", "run", "owner"}] (remote_helper/gpu_claims.h) */
+
+/* Returns false to end the watch. */
+typedef bool dt_gpu_uses_fn(void *context, const json_t *uses);
+/* Calls `take` at the start, at each change and every ten seconds, until it returns false. The agent is copied first if
+ * it is missing. DT_ERR_PEER: the connection was lost; DT_ERR_BUSY: `cancelled` was set. */
+dt_status dt_node_gpus_watch(const char *node, dt_gpu_uses_fn *take, void *context,
+                             const atomic_bool *cancelled, dt_error *err);
+
 #endif

@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "engine/checkpoint/digest.h"
+#include "runner/node_setup/remote_helper/gpu_claims.h"
 #include "runner/node_setup/remote_helper/remote_helper.h"
 #include "runner/node_setup/workdir/contents.h"
 
@@ -391,6 +392,10 @@ static dt_status run(int argc, char **argv, dt_error *err)
         return dt_remote_helper_forget(argv[1], argv[2], argv[3], err);
     if (strcmp(name, "wipe") == 0 && argc == 2)
         return dt_remote_helper_wipe(argv[1], err);
+    if (strcmp(name, "gpus") == 0 && argc == 1)
+        return dt_remote_helper_gpus(false, err);
+    if (strcmp(name, "gpus") == 0 && argc == 2 && strcmp(argv[1], "watch") == 0)
+        return dt_remote_helper_gpus(true, err);
     if (strcmp(name, "leave") == 0 && argc == 1)
         return dt_remote_helper_leave(err);
     if (strcmp(name, "look") == 0 && argc == 3)

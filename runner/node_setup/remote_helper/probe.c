@@ -25,6 +25,7 @@
 #include "base/version.h"
 #include "engine/checkpoint/digest.h"
 #include "runner/node_setup/glibc.h"
+#include "runner/node_setup/remote_helper/gpu_claims.h"
 #include "runner/node_setup/remote_helper/remote_helper.h"
 
 /* devices: lists the NVIDIA GPUs that nvidia-smi reports; if it fails, those in the driver's files,
@@ -396,6 +397,8 @@ dt_status dt_remote_helper_probe(const char *bundle, const char *seen, dt_error 
     json_object_set_new(out, "devices", remote_helper_devices(driver, sizeof(driver)));
     if (driver[0] != '\0')
         json_object_set_new(out, "driver", json_string(driver));
+    if (dt_gpus_are_claimed())
+        json_object_set_new(out, "gpu_uses", dt_gpu_uses());
     add_glibc(out);
     add_state(out);
     add_ssh_address(out);

@@ -16,6 +16,7 @@
  *                          removes the files of a run; names on stdin (forget.c)
  *   wipe FOLDER            removes STATE/nodes/RUN of an ended run (forget.c)
  *   listen ADDRESS         prints its port and answers connections until stdin ends (connectivity_check.c)
+ *   gpus [watch]           prints what uses the GPUs, with watch again at each change (gpu_uses.c)
  *   leave                  starts a detached process, and prints "PID START" (probe.c)
  *   look PID START         prints "alive" or "gone" for that process, and ends it
  *   dial ADDRESS PORT ...  makes these connections; prints a line for each

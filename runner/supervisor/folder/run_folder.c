@@ -51,6 +51,20 @@ dt_status dt_run_check_owner(const char *run, const char *folder, dt_error *err)
                    (long long)info.st_uid);
 }
 
+const char *dt_run_claim_owner(dt_arena *arena)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+    char host[64] = "";
+    const char *state;
+
+    if (dt_dir_path(&state, DT_DIR_STATE, arena, NULL) != DT_OK)
+        return "";
+    gethostname(host, sizeof(host) - 1);
+    for (; *state != '\0'; state++)
+        hash = (hash ^ (unsigned char)*state) * UINT64_C(0x100000001b3);
+    return dt_arena_printf(arena, "%s-%016llx", host, (unsigned long long)hash);
+}
+
 #define WRITE_BYTES 65536
 
 dt_status dt_run_check_room(dt_arena *arena, dt_error *err)

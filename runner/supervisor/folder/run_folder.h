@@ -27,6 +27,9 @@ dt_status dt_run_path(const char **out, const char *run, const char *below, dt_a
 
 /* DT_ERR_UNSUPPORTED if the run's folder belongs to another user, who alone can supervise it. */
 dt_status dt_run_check_owner(const char *run, const char *folder, dt_error *err);
+/* Returns the owner of claims of GPUs (node_setup/remote_helper/gpu_claims.h): this machine and its state folder; "" if
+ * there is none. */
+const char *dt_run_claim_owner(dt_arena *arena);
 
 /* Checks that the state folder has room for what the end of a run writes: writes a file of that size and removes it.
  * DT_ERR_IO: the disk is full, or the folder cannot be written. */

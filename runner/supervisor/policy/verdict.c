@@ -12,6 +12,7 @@
 /* GPU memory that a driver may keep without any process of the run */
 #define MEMORY_SLACK_BYTES ((int64_t)512 << 20)
 #define DT_FATAL_PLACE     " at " /* before the place in a program, runner/agent/program/last_error.c */
+#define DT_EXITED_CLAIMED  "claimed"
 #define CLOCKS_MS          1000 /* how far the times of two nodes may differ after correction */
 
 void dt_verdict_init(dt_verdict *verdict, int64_t world_size)
@@ -57,7 +58,7 @@ static bool take_cause(dt_verdict *verdict, dt_cause cause, int64_t time_ms, int
     verdict->cause = cause;
     verdict->cause_time_ms = time_ms;
     verdict->exit_code = exit_code;
-    verdict->unrecoverable = verdict->untried = false;
+    verdict->unrecoverable = verdict->untried = verdict->claimed = false;
     dt_strbuf_reset(&verdict->reason);
     return true;
 }
@@ -129,6 +130,12 @@ static void describe_death(dt_strbuf *out, const dt_message *message, const char
 
     if (strcmp(reason, "rebooted") == 0) {
         dt_strbuf_add_fmt(out, "node %s was rebooted", node);
+        return;
+    }
+    if (strcmp(reason, DT_EXITED_CLAIMED) == 0) {
+        dt_strbuf_add_fmt(out, "GPU %lld of %s is used by %s",
+                          (long long)dt_message_int(message, "gpu", -1), node,
+                          dt_message_string(message, "message"));
         return;
     }
     dt_strbuf_add_fmt(out, "rank %lld on %s ", (long long)message->rank, node);
@@ -208,8 +215,9 @@ static void add_exited(dt_verdict *verdict, const dt_message *message, const cha
 {
     const char *reason = dt_message_string(message, "reason");
     const char *status = verdict->rank_failed[message->rank], *text = "";
-    bool system = strcmp(reason, "not_started") == 0 || strcmp(reason, "agent_lost") == 0 ||
-                  strcmp(reason, "rebooted") == 0;
+    bool claimed = strcmp(reason, DT_EXITED_CLAIMED) == 0;
+    bool system = claimed || strcmp(reason, "not_started") == 0 ||
+                  strcmp(reason, "agent_lost") == 0 || strcmp(reason, "rebooted") == 0;
 
     if (cause_of(reason, "") == DT_CAUSE_ENDED)
         see_ended(verdict, message, node);
@@ -223,8 +231,9 @@ static void add_exited(dt_verdict *verdict, const dt_message *message, const cha
                    message->time_ms, system ? DT_EXIT_SYSTEM : DT_EXIT_FAILED)) {
         describe_death(&verdict->reason, message, node, text);
         verdict->unrecoverable = is_lasting(status);
+        verdict->claimed = claimed;
         verdict->untried =
-            strcmp(reason, "not_started") == 0 || has_status(status, DT_ERR_UNSUPPORTED);
+            claimed || strcmp(reason, "not_started") == 0 || has_status(status, DT_ERR_UNSUPPORTED);
     }
 }
 

@@ -44,6 +44,7 @@ typedef struct dt_verdict {
     bool launcher_lost;  /* an agent stopped its ranks because of failure.launcher_lost */
     bool time_limit;     /* the ranks ended because time_limit was reached */
     bool unrecoverable;  /* a restart would fail the same way */
+    bool claimed;        /* a run of somebody else has a GPU of the ranks */
     bool untried;        /* the same, unless an earlier attempt of the run has trained here */
     dt_strbuf left;      /* processes and memory that are left, "" if none */
     dt_strbuf unreached; /* nodes where processes may be left, "" if none */

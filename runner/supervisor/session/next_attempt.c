@@ -127,7 +127,7 @@ out:
 static dt_status add_event(dt_session *session, const dt_next_attempt *next, const char *reason,
                            dt_error *err)
 {
-    const char *kind = next->waits ? "preempted" : "restart";
+    const char *kind = next->kind;
     json_t *json =
         json_pack("{s:s, s:I, s:I, s:I, s:I, s:o, s:b}", "event", kind, "attempt",
                   (json_int_t)next->attempt, "step", (json_int_t)next->start_step, "count",

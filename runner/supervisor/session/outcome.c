@@ -95,10 +95,18 @@ static dt_completion completion_of(const dt_session *session)
                            .epochs = session->settings.epochs};
 }
 
+/* Whether a run of somebody else has a GPU that the queue gave this one. */
+static bool lost_its_place(const dt_session *session)
+{
+    return session->verdict.claimed && !session->verdict.stop_asked && session->queue != NULL &&
+           session->queue->has(session->run);
+}
+
 static dt_restart_facts facts_of(const dt_session *session)
 {
     return (dt_restart_facts){
-        .may_restart = dt_verdict_may_restart(&session->verdict, session->restart.count > 0),
+        .may_restart = dt_verdict_may_restart(&session->verdict, session->restart.count > 0) &&
+                       !lost_its_place(session),
         .started = was_started(session),
         .planned = session->plan_problem == NULL,
         .done = completion_of(session),
@@ -147,7 +155,7 @@ static dt_restart_act decide(dt_next_attempt *next, dt_session *session, const c
     dt_restart_decision decision;
 
     *why_not = "";
-    *next = (dt_next_attempt){.attempt = session->attempt + 1};
+    *next = (dt_next_attempt){.attempt = session->attempt + 1, .kind = "restart"};
     if (!dt_restart_is_possible(&facts))
         return DT_RESTART_END;
     if (dt_next_attempt_find(next, session, &problem) != DT_OK) {
@@ -274,6 +282,22 @@ static const char *preempted_reason(dt_session *session, dt_run_state state, int
                : NULL;
 }
 
+/* Ends the attempt, after which the run waits in the queue. */
+static dt_status wait_again(dt_session *session, dt_next_attempt *next, const char *kind,
+                            const char *reason, dt_error *err)
+{
+    dt_status st;
+
+    DT_TRY(dt_next_attempt_find(next, session, err));
+    next->waits = true;
+    next->kind = kind;
+    dt_transports_remove(session->folder, false);
+    DT_TRY(dt_next_attempt_add(session, next, DT_RUN_STOPPED, DT_EXIT_STOPPED, reason, err));
+    dt_log_info("%s: it continues from step %lld", reason, (long long)next->start_step);
+out:
+    return st;
+}
+
 /* Writes the end of the attempt to the store, together with the next attempt if there is one;
  * *again says whether there is. */
 static dt_status restart_or_end(bool *again, dt_session *session, dt_error *err)
@@ -300,11 +324,12 @@ static dt_status restart_or_end(bool *again, dt_session *session, dt_error *err)
                     (long long)next.start_step);
         notify(session, "restarted", next.attempt, reason);
     } else if ((preempted = preempted_reason(session, state, code)) != NULL) {
-        DT_TRY(dt_next_attempt_find(&next, session, err));
-        next.waits = true;
-        dt_transports_remove(session->folder, false);
-        DT_TRY(dt_next_attempt_add(session, &next, state, code, preempted, err));
-        dt_log_info("%s: it continues from step %lld", preempted, (long long)next.start_step);
+        DT_TRY(wait_again(session, &next, "preempted", preempted, err));
+        state = DT_RUN_STOPPED;
+    } else if (lost_its_place(session) && code != DT_EXIT_LEFT) {
+        session->queue->refused(session->run, reason);
+        DT_TRY(wait_again(session, &next, "refused", reason, err));
+        state = DT_RUN_STOPPED;
     } else {
         const char *hint = dt_workdir_left_hint(session->folder, reason, &session->arena);
 

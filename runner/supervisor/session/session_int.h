@@ -108,8 +108,9 @@ struct dt_session {
     const dt_plan *task_plan; /* the parsed plan if the task has lines, else NULL */
     const char *plan_problem; /* why the plan is missing; NULL if it is not (missing_plan.c) */
     dt_session_settings settings;
-    const char *secret;    /* secret of the run, hexadecimal */
-    dt_notifier *notifier; /* owned by the process; borrowed */
+    const char *secret;               /* secret of the run, hexadecimal */
+    dt_notifier *notifier;            /* owned by the process; borrowed */
+    const dt_supervisor_queue *queue; /* NULL: none */
     int64_t start_step;
     double begun_seconds;
     bool rows_lost; /* ranks were started, but the store has no rows of them: they were lost */
@@ -236,7 +237,8 @@ typedef struct dt_next_attempt {
     int64_t steps_total;
     int64_t nodes_lost; /* lost nodes that are left out */
     bool stepped;       /* the failed attempt did a step */
-    bool waits;         /* it waits in the queue: the attempt before was preempted */
+    bool waits;       /* it waits in the queue: the attempt before was preempted, or got no place */
+    const char *kind; /* of the event that records it: "restart", "preempted", "refused" */
 } dt_next_attempt;
 
 /* Finds the checkpoint that the next attempt would resume from. */

@@ -186,8 +186,8 @@ static void start_node(dt_session *session, dt_supervised_node *node, const char
 
     node->start_sent = true;
     dt_node_link_send(node->link,
-                      json_pack("{s:s, s:s, s:o, s:I, s:o, s:f}", "command", "start", "engine",
-                                place->engine, "plan",
+                      json_pack("{s:s, s:s, s:s, s:o, s:I, s:o, s:f}", "command", "start", "engine",
+                                place->engine, "owner", dt_run_claim_owner(&session->arena), "plan",
                                 dt_node_plan(session->plan, place, all_shared(session)), "node",
                                 (json_int_t)node->index, "environment",
                                 environment_of(session, addresses, node->index),

@@ -42,6 +42,13 @@ out:
     return st;
 }
 
+static const dt_supervisor_queue *queue;
+
+void dt_supervisor_use_queue(const dt_supervisor_queue *of_process)
+{
+    queue = of_process;
+}
+
 /* Runs one session. *again: the run has not ended, and another session may continue it.
  * *restarted: the next session is another attempt. */
 static dt_status follow(const char *run, dt_notifier *notifier, int *ready, bool *again,
@@ -52,6 +59,7 @@ static dt_status follow(const char *run, dt_notifier *notifier, int *ready, bool
 
     DT_TRY(dt_session_load(&session, run, err));
     session.notifier = notifier;
+    session.queue = queue;
     DT_TRY(dt_collector_begin(session.collector, &session.loop, err));
     if (!*again)
         DT_TRY(check_webhook(&session, err));
