@@ -179,21 +179,36 @@ static dt_status check_type(const dt_checkpoint_part *part, const char *key,
                    key, there->type);
 }
 
+/* The row of A or B in the adapter's file: an adapter of a matrix that has several of ours is for all of them, which get
+ * its A each, and their rows of its B. */
+static void row_of_adapter(dt_published_tensor *out, const dt_published *family, const char *ours,
+                           dt_arena *arena)
+{
+    const char *stem = dt_arena_printf(arena, "%.*s.weight", (int)stem_length(ours), ours);
+    const dt_published_tensor *row;
+
+    *out = (dt_published_tensor){0};
+    if (strstr(ours, ".lora_B") != NULL && dt_weights_name(&row, family, stem, arena) != NULL)
+        *out = (dt_published_tensor){.part = row->part, .parts = row->parts};
+}
+
 dt_status dt_weights_find_tensor(dt_weights_piece *out, const char **key, dt_weights *weights,
                                  const dt_param *param, dt_error *err)
 {
     dt_checkpoint_shape stored = dt_checkpoint_shape_of(param);
     dt_box box = dt_checkpoint_shape_box(&stored);
     const dt_published_tensor *row;
-    static const dt_published_tensor of_adapter = {0};
+    dt_published_tensor of_adapter;
     const char *theirs =
         weights->adapter ? dt_weights_adapter_name(weights->family, param->name, &weights->arena)
                          : dt_weights_name(&row, weights->family, param->name, &weights->arena);
     dt_safetensors_tensor there;
     dt_status st = DT_OK;
 
-    if (weights->adapter)
+    if (weights->adapter) {
+        row_of_adapter(&of_adapter, weights->family, param->name, &weights->arena);
         row = &of_adapter;
+    }
     if (theirs == NULL)
         DT_THROW(err, DT_ERR_RECIPE,
                  "a model of type '%s' has no '%s', which this recipe's model has",

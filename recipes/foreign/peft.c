@@ -3,6 +3,9 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "recipes/architecture/decoder.h"
+#include "recipes/architecture/published.h"
+#include "recipes/foreign/huggingface.h"
 
 #define CONFIG_MOST ((size_t)4 << 20)
 
@@ -112,27 +115,44 @@ static bool is_module(const char *weight, const char *module)
            (end == length || weight[length - end - 1] == '.');
 }
 
-dt_status dt_peft_targets(dt_string_list *out, const dt_peft *peft, const dt_architecture *kind,
+/* The family's name of a target's weight. */
+static const char *name_in(const dt_published *family, const dt_architecture *kind,
+                           const dt_lora_target *target, dt_arena *arena)
+{
+    const char *ours = dt_arena_printf(arena, "%s*.%s", kind->rows->block_prefix, target->weight);
+
+    for (const dt_published_tensor *row = family->tensors; row->ours != NULL; row++)
+        if (strcmp(row->ours, ours) == 0)
+            return row->theirs;
+    return target->weight;
+}
+
+dt_status dt_peft_targets(dt_string_list *out, const dt_peft *peft, const dt_recipe *recipe,
                           dt_arena *arena, dt_error *err)
 {
+    const dt_architecture *kind = dt_architecture_find(recipe->model.kind);
     const char **items = dt_arena_alloc_array(arena, 32, sizeof(items[0]));
+    const dt_published *family;
     uint32_t bits = 0;
+    dt_status st = DT_OK;
 
     *out = (dt_string_list){items, 0};
+    DT_TRY(dt_huggingface_family(&family, recipe, err));
     for (int64_t i = 0; i < peft->modules.count; i++) {
         uint32_t before = bits;
 
         for (int t = 0; kind->targets != NULL && kind->targets[t].name != NULL; t++)
-            if (is_module(kind->targets[t].weight, peft->modules.items[i]))
+            if (is_module(name_in(family, kind, &kind->targets[t], arena), peft->modules.items[i]))
                 bits |= UINT32_C(1) << t;
         if (bits == before)
-            return DT_FAIL(err, DT_ERR_RECIPE,
-                           "'%s': 'target_modules' has '%s', which is not a matrix of a block of a "
-                           "model of kind '%s', or is there twice",
-                           peft->path, peft->modules.items[i], kind->name);
+            DT_THROW(err, DT_ERR_RECIPE,
+                     "'%s': 'target_modules' has '%s', which is not a matrix of a block of a "
+                     "model of type '%s', or is there twice",
+                     peft->path, peft->modules.items[i], family->model_type);
     }
     for (int t = 0; kind->targets != NULL && kind->targets[t].name != NULL; t++)
         if (bits >> t & 1)
             items[out->count++] = kind->targets[t].name;
-    return DT_OK;
+out:
+    return st;
 }

@@ -31,8 +31,9 @@ typedef struct dt_peft {
 
 /* Everything is in the arena. */
 dt_status dt_peft_read(dt_peft *out, const char *folder, dt_arena *arena, dt_error *err);
-/* The names of a kind's targets that the modules are. */
-dt_status dt_peft_targets(dt_string_list *out, const dt_peft *peft, const dt_architecture *kind,
+/* The names of the targets of the recipe's kind that the modules are, by the names of its family: a module can consist
+ * of several (qkv_proj). */
+dt_status dt_peft_targets(dt_string_list *out, const dt_peft *peft, const dt_recipe *recipe,
                           dt_arena *arena, dt_error *err);
 
 #ifdef __cplusplus

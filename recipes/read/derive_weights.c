@@ -317,13 +317,12 @@ static void take_base(dt_reading *reading, const dt_peft *peft)
 
 static dt_status take_targets(dt_reading *reading, const dt_peft *peft)
 {
-    const dt_architecture *kind = dt_architecture_find(reading->recipe->model.kind);
     dt_string_list targets;
     dt_strbuf text;
     dt_status st = DT_OK;
 
     dt_strbuf_init(&text);
-    DT_TRY(dt_peft_targets(&targets, peft, kind, reading->arena, reading->err));
+    DT_TRY(dt_peft_targets(&targets, peft, reading->recipe, reading->arena, reading->err));
     for (int64_t i = 0; i < targets.count; i++)
         dt_strbuf_add_fmt(&text, "%s%s", i > 0 ? ", " : "[", targets.items[i]);
     dt_strbuf_add_char(&text, ']');

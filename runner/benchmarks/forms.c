@@ -64,6 +64,7 @@ static const benchmark forms[FORMS] = {
               .unlabelled = "add the labels, which PIQA has in a file of their own, to the rows "
                             "(docs/evaluation.md has the command)",
               .add = add_piqa},
+    /* the sentence is part of MMLU's published form: another one gives other numbers */
     [MMLU] = {.texts = {"question"},
               .prompt = "{{ 'The following are multiple choice questions (with answers) about ' ~ "
                         "subject.replace('_', ' ') ~ '.\\n\\n' if subject is defined else '' }}"

@@ -96,8 +96,7 @@ void dt_relay_follow_server(void)
 
     if (!dt_relay_is_served())
         return;
-    /* not SIGKILL: a command that started others passes the signal on */
-    if (prctl(PR_SET_PDEATHSIG, SIGTERM) != 0 || getppid() != server)
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != server)
         _exit(DT_EXIT_SYSTEM);
 }
 

@@ -3,10 +3,11 @@
 
     DTRUN_BIN=build/test/bin python3 tests/peers/lora.py      (PyTorch 2.x, transformers, peft)
 
-For llama, qwen2 and gpt2: dtrun continues a folder of PEFT (lora.from) by one step of SGD over four sequences, on one
+For llama, qwen2, phi3 and gpt2: dtrun continues a folder of PEFT (lora.from) by one step of SGD over four sequences, on one
 rank, with accumulation, with ddp, fsdp and tensor; loss and gradients (the difference of the adapters) equal PEFT's to
 1e-5. Then the exported folder is loaded by PEFT, and the merged one by transformers: their logits equal to 1e-5, and
-dtrun's scores those of PEFT.
+dtrun's scores those of PEFT. Phi-3's fused matrices get an adapter for each part: the gradient of PEFT's A is the sum of
+theirs.
 """
 
 import array
@@ -36,6 +37,8 @@ MODELS = {
               ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]),
     "qwen2": (lambda: transformers.Qwen2ForCausalLM(transformers.Qwen2Config(tie_word_embeddings=True, **LLAMA)),
               ["q_proj", "v_proj"]),
+    "phi3": (lambda: transformers.Phi3ForCausalLM(transformers.Phi3Config(sliding_window=None, **LLAMA)),
+             ["qkv_proj", "o_proj", "gate_up_proj", "down_proj"]),
     "gpt2": (lambda: transformers.GPT2LMHeadModel(transformers.GPT2Config(
         vocab_size=VOCAB, n_positions=T, n_embd=32, n_layer=2, n_head=4, resid_pdrop=0.0, embd_pdrop=0.0,
         attn_pdrop=0.0, **ENDS)), ["c_attn", "c_proj", "c_fc"]),
@@ -82,6 +85,15 @@ def first_step(model, ids, ours):
     return min(found, key=lambda one: one[0])[1:]
 
 
+def folded(after, before):
+    """The adapters of a fused matrix's parts as one of the rank before: their A below each other, their B on a diagonal."""
+    if after.shape == before.shape:
+        return after
+    if after.shape[0] == before.shape[0]:
+        return after.view(before.shape[0], -1, before.shape[1]).sum(1)
+    return before + (after.view(-1, *before.shape) - before).sum(0)
+
+
 def check(folder, name, ids):
     make, modules = MODELS[name]
     torch.manual_seed(3)
@@ -106,7 +118,7 @@ def check(folder, name, ids):
         run = json.loads(call("launch", folder / f"{name}.yaml", "--wait", "--json", *words))
         out = folder / f"{name}-{division.replace(' ', '-')}"
         call("export", run["run"], "--to", "peft", out)
-        after = load_file(out / "adapter_model.safetensors")
+        after = {key: folded(value, before[key]) for key, value in load_file(out / "adapter_model.safetensors").items()}
         assert after.keys() == before.keys() == gradients.keys(), after.keys() ^ gradients.keys()
         want(f"{name}, {division}: loss", abs(run["loss"] - loss.item()), 1e-5)
         worst = max(((before[key] - after[key]) / RATE - gradients[key]).norm() / gradients[key].norm() for key in after)
