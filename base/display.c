@@ -2,7 +2,10 @@
 #include "base/display.h"
 
 #include <locale.h>
+#include <math.h>
 #include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <wchar.h>
 
@@ -326,4 +329,42 @@ void dt_csv_add_text(dt_strbuf *out, const char *text)
         dt_strbuf_add_char(out, *text);
     }
     dt_strbuf_add_char(out, '"');
+}
+
+/* --- numbers */
+
+static bool reads_back(char *out, size_t size, double value, int digits)
+{
+    snprintf(out, size, "%.*g", digits, value);
+    return strtod(out, NULL) == value;
+}
+
+/* Finds the fewest digits that read back by binary search: more digits are never farther from the
+ * value. Powers of two are searched linearly, because their lower neighbour is closer than the
+ * upper one. */
+char *dt_format_exact(char *out, size_t size, double value)
+{
+    int low = 6, high = 17, exponent;
+
+    if (isnan(value)) {
+        snprintf(out, size, "nan");
+        return out;
+    }
+    if (reads_back(out, size, value, low) || isinf(value))
+        return out;
+    if (fabs(frexp(value, &exponent)) == 0.5) {
+        while (!reads_back(out, size, value, ++low) && low < high)
+            ;
+        return out;
+    }
+    while (high - low > 1) { /* low does not read back, high does */
+        int middle = (low + high) / 2;
+
+        if (reads_back(out, size, value, middle))
+            high = middle;
+        else
+            low = middle;
+    }
+    snprintf(out, size, "%.*g", high, value);
+    return out;
 }

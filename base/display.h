@@ -74,6 +74,11 @@ void dt_display_escape_json(dt_strbuf *json, size_t from);
 /* Appends the text, in quotes if needed. Write numbers without this function. */
 void dt_csv_add_text(dt_strbuf *out, const char *text);
 
+/* --- numbers */
+#define DT_FORMAT_SIZE 32
+/* The shortest text that reads back as the same double; "nan", "inf", "-inf". */
+char *dt_format_exact(char *out, size_t size, double value);
+
 #ifdef __cplusplus
 }
 #endif

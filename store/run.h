@@ -89,11 +89,17 @@ dt_status dt_store_run_remove(dt_store *store, const char *run, dt_error *err);
 typedef struct dt_run_search {
     int state;         /* -1: any; or DT_RUN_SEARCH_ACTIVE */
     const char *words; /* substring of name, id, tags, group or note, in any case; NULL: any run */
-    const char *sort; /* created, name, state, step, loss, valid_loss, tokens_per_second, elapsed */
-    bool rising;      /* ascending, else descending; unknown values come last in both */
+    const char *group, *tag;             /* NULL: any */
+    const struct dt_run_filter *filters; /* all must match (store/run_value.h) */
+    size_t filters_count;
+    const char *
+        sort; /* created, name, state, step, loss, valid_loss, tokens_per_second, elapsed, or another key of a
+                       * value (store/run_value.h) */
+    bool rising;           /* ascending, else descending; unknown values come last in both */
     int64_t offset, limit; /* limit 0: all */
 } dt_run_search;
-/* Returns the ids of the requested page, and the total number of matches. DT_ERR_USAGE: unknown `sort`. */
+/* Returns the ids of the requested page, and the total number of matches. Filters, and an order by another key, read
+ * every run that matches the rest. DT_ERR_USAGE: no run has the key of a filter or of the order. */
 dt_status dt_store_run_search(dt_store *store, const char ***ids, int64_t *count, int64_t *total,
                               const dt_run_search *search, dt_arena *arena, dt_error *err);
 /* Returns a text that changes when a run starts, waits, changes its state or ends: to see cheaply whether anything did. */

@@ -1,13 +1,16 @@
-/* api_curves: streams curves for charts, as columns of buckets: of one run, or as bands of several. */
+/* api_curves: streams curves for charts, as columns of buckets: of one run, of one metric of several runs, or as bands of
+ * several runs. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/metric_kinds.h"
 #include "web/web_int.h"
 
 /* --- a run's curves, one per part */
 
 #define BUCKETS_MOST 2000
+#define NAMES_MOST   64 /* metrics that one request names */
 
 typedef struct bucket_stream {
     dt_arena found; /* the list of curves */
@@ -118,6 +121,34 @@ static void buckets_free(void *state)
     free(s);
 }
 
+static bool is_among(const char *name, const char *const *names, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Finds the curves that the request names; without a name, all of the run. */
+static dt_status curves_asked(bucket_stream *s, dt_web_request *request, const char *run,
+                              dt_error *err)
+{
+    int64_t count, kept = 0;
+    dt_status st = DT_OK;
+    const char **names;
+
+    DT_TRY(dt_web_arguments(&names, &count, request, "name", NAMES_MOST, &s->found, err));
+    DT_TRY(dt_store_curves_find(request->store, &s->curves, run, count == 1 ? names[0] : NULL,
+                                &s->found, err));
+    for (int64_t i = 0; count > 1 && i < s->curves.count; i++)
+        if (is_among(s->curves.curves[i].name, names, count))
+            s->curves.curves[kept++] = s->curves.curves[i];
+    if (count > 1)
+        s->curves.count = kept;
+out:
+    return st;
+}
+
 dt_status dt_web_buckets(dt_web_request *request, dt_web_reply *reply, dt_error *err)
 {
     bucket_stream *s = dt_calloc(1, sizeof(*s));
@@ -131,10 +162,108 @@ dt_status dt_web_buckets(dt_web_request *request, dt_web_reply *reply, dt_error 
     DT_TRY(dt_web_argument_int(&s->most, request, "buckets", 1, 1, BUCKETS_MOST, err));
     DT_TRY(dt_web_argument_int(&s->from, request, "from", 0, 0, INT64_MAX, err));
     DT_TRY(dt_web_argument_int(&s->to, request, "to", INT64_MAX, 0, INT64_MAX, err));
-    DT_TRY(dt_store_curves_find(request->store, &s->curves, run.id,
-                                dt_web_argument(request, "name"), &s->found, err));
+    DT_TRY(curves_asked(s, request, run.id, err));
     s->head =
         json_pack("{so sI}", "run", dt_web_string_json(run.id), "attempt", (json_int_t)run.attempt);
+out:
+    return st;
+}
+
+/* --- one metric of several runs, one run per part */
+
+#define CURVES_RUNS_MOST       100
+#define CURVES_BUCKETS_DEFAULT 200
+
+typedef struct run_stream {
+    dt_arena found; /* ids of the runs, name of the metric */
+    dt_arena arena; /* of the current run */
+    const char **runs, *name;
+    int64_t count, at, from, to, most;
+    bool begun, any;
+} run_stream;
+
+static void add_text(dt_strbuf *out, const char *text)
+{
+    json_t *json = dt_web_string_json(text);
+
+    dt_json_write(out, json);
+    json_decref(json);
+}
+
+/* A run that was removed meanwhile, or that does not have the metric, has no curve. */
+static dt_status run_curve_add(run_stream *s, dt_store *store, dt_strbuf *out, const char *run,
+                               dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT;
+    dt_store_curves curves;
+    dt_status st = DT_OK;
+    dt_bucket *buckets;
+    int64_t count;
+
+    dt_arena_reset(&s->arena);
+    st = dt_store_curves_find(store, &curves, run, s->name, &s->arena, &problem);
+    if (st == DT_ERR_NOT_FOUND || (st == DT_OK && curves.count == 0))
+        return DT_OK;
+    if (st != DT_OK)
+        return DT_FAIL(err, st, "%s", problem.message);
+    DT_TRY(dt_store_curve_buckets(store, &buckets, &count, &curves, 0, s->from, s->to, s->most,
+                                  &s->arena, err));
+    if (count == 0)
+        goto out;
+    dt_strbuf_add_str(out, s->any ? "," : "");
+    add_curve(out, run, buckets, count);
+    s->any = true;
+out:
+    return st;
+}
+
+static dt_status runs_next(void *state, dt_store *store, dt_strbuf *out, bool *more, dt_error *err)
+{
+    run_stream *s = state;
+    dt_status st = DT_OK;
+
+    if (!s->begun) {
+        dt_strbuf_add_str(out, "{\"name\":");
+        add_text(out, s->name);
+        dt_strbuf_add_str(out, ",\"series\":{");
+        s->begun = true;
+    }
+    while (s->at < s->count && out->length < DT_WEB_PART_BYTES)
+        DT_TRY(run_curve_add(s, store, out, s->runs[s->at++], err));
+    *more = s->at < s->count;
+    if (!*more)
+        dt_strbuf_add_fmt(out, "},\"api\":%d}\n", DT_WEB_API_VERSION);
+out:
+    return st;
+}
+
+static void runs_free(void *state)
+{
+    run_stream *s = state;
+
+    dt_arena_release(&s->found);
+    dt_arena_release(&s->arena);
+    free(s);
+}
+
+dt_status dt_web_curves(dt_web_request *request, dt_web_reply *reply, dt_error *err)
+{
+    const char *name = dt_web_argument(request, "name");
+    run_stream *s = dt_calloc(1, sizeof(*s));
+    dt_status st = DT_OK;
+
+    dt_web_reply_stream(reply, runs_next, runs_free, s);
+    dt_arena_init(&s->found, 0);
+    dt_arena_init(&s->arena, 0);
+    s->name = name != NULL ? dt_arena_strdup(&s->found, name) : dt_metric_name(DT_METRIC_LOSS);
+    DT_TRY(dt_web_argument_int(&s->most, request, "buckets", CURVES_BUCKETS_DEFAULT, 1,
+                               BUCKETS_MOST, err));
+    DT_TRY(dt_web_argument_int(&s->from, request, "from", 0, 0, INT64_MAX, err));
+    DT_TRY(dt_web_argument_int(&s->to, request, "to", INT64_MAX, 0, INT64_MAX, err));
+    DT_TRY(dt_web_requested_runs(&s->runs, &s->count, request, &s->found, err));
+    if (s->count > CURVES_RUNS_MOST)
+        DT_THROW(err, DT_ERR_USAGE, "at most %d runs at once: name them with 'runs'",
+                 CURVES_RUNS_MOST);
 out:
     return st;
 }
@@ -192,14 +321,6 @@ static void add_band_cell(dt_strbuf *out, const dt_band *b, band_column which)
         dt_strbuf_add_fmt(out, "%lld", (long long)numbers[which]);
     else
         dt_web_add_real(out, values[which]);
-}
-
-static void add_text(dt_strbuf *out, const char *text)
-{
-    json_t *json = dt_web_string_json(text);
-
-    dt_json_write(out, json);
-    json_decref(json);
 }
 
 static void add_band(dt_strbuf *out, const char *name, const dt_band *bands, int64_t count)
@@ -270,40 +391,33 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Finds the names of the metrics of all runs: sorted, each once. */
-static dt_status names_find(band_stream *s, dt_web_request *request, dt_error *err)
+dt_status dt_web_metric_names(const char ***names, int64_t *count, dt_store *store,
+                              const char *const *runs, int64_t runs_count, dt_arena *arena,
+                              dt_error *err)
 {
-    int64_t capacity = 0, kept = 0, count;
-    const char **more;
+    int64_t capacity = 0, all = 0, kept = 0, more_count;
+    const char **list = NULL, **more;
     dt_status st = DT_OK;
 
-    for (int64_t i = 0; i < s->runs_count; i++) {
-        DT_TRY(dt_store_metric_names(request->store, &more, &count, s->runs[i], &s->found, err));
-        s->names = dt_arena_array_room(&s->found, s->names, s->names_count + count, &capacity,
-                                       sizeof(*s->names));
-        for (int64_t j = 0; j < count; j++)
-            s->names[s->names_count++] = more[j];
+    for (int64_t i = 0; i < runs_count; i++) {
+        DT_TRY(dt_store_metric_names(store, &more, &more_count, runs[i], arena, err));
+        list = dt_arena_array_room(arena, list, all + more_count, &capacity, sizeof(*list));
+        for (int64_t j = 0; j < more_count; j++)
+            list[all++] = more[j];
     }
-    if (s->names_count > 0)
-        qsort(s->names, (size_t)s->names_count, sizeof(*s->names), by_text);
-    for (int64_t i = 0; i < s->names_count; i++)
-        if (kept == 0 || strcmp(s->names[kept - 1], s->names[i]) != 0)
-            s->names[kept++] = s->names[i];
-    s->names_count = kept;
+    if (all > 0)
+        qsort(list, (size_t)all, sizeof(*list), by_text);
+    for (int64_t i = 0; i < all; i++)
+        if (kept == 0 || strcmp(list[kept - 1], list[i]) != 0)
+            list[kept++] = list[i];
+    *names = list;
+    *count = kept;
 out:
     return st;
 }
 
-static void name_given(band_stream *s, const char *name)
-{
-    s->names = dt_arena_alloc_array(&s->found, 1, sizeof(*s->names));
-    s->names[0] = dt_arena_strdup(&s->found, name);
-    s->names_count = 1;
-}
-
 dt_status dt_web_band(dt_web_request *request, dt_web_reply *reply, dt_error *err)
 {
-    const char *name = dt_web_argument(request, "name");
     band_stream *s = dt_calloc(1, sizeof(*s));
     dt_status st = DT_OK;
 
@@ -315,10 +429,11 @@ dt_status dt_web_band(dt_web_request *request, dt_web_reply *reply, dt_error *er
     DT_TRY(dt_web_argument_int(&s->from, request, "from", 0, 0, INT64_MAX, err));
     DT_TRY(dt_web_argument_int(&s->to, request, "to", INT64_MAX, 0, INT64_MAX, err));
     DT_TRY(dt_web_requested_runs(&s->runs, &s->runs_count, request, &s->found, err));
-    if (name != NULL)
-        name_given(s, name);
-    else
-        DT_TRY(names_find(s, request, err));
+    DT_TRY(
+        dt_web_arguments(&s->names, &s->names_count, request, "name", NAMES_MOST, &s->found, err));
+    if (s->names_count == 0)
+        DT_TRY(dt_web_metric_names(&s->names, &s->names_count, request->store, s->runs,
+                                   s->runs_count, &s->found, err));
 out:
     return st;
 }

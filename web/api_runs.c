@@ -12,6 +12,7 @@
 
 typedef struct listing {
     dt_arena ids_arena, arena; /* `arena` is that of the current run */
+    dt_web_query query;
     const char **ids;
     int64_t count, total, active, offset, at, now_ms;
     bool begun, any;
@@ -20,7 +21,6 @@ typedef struct listing {
 static dt_status run_add(listing *l, dt_store *store, dt_strbuf *out, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
-    dt_activity activity;
     json_t *json;
     dt_status st;
     dt_run run;
@@ -31,10 +31,9 @@ static dt_status run_add(listing *l, dt_store *store, dt_strbuf *out, dt_error *
         return DT_OK; /* the run was removed meanwhile */
     if (st != DT_OK)
         return DT_FAIL(err, st, "%s", problem.message);
-    st = dt_activity_read(&activity, store, &run, l->now_ms, &l->arena, err);
+    st = dt_web_row_json(&json, store, &run, &l->query, l->now_ms, &l->arena, err);
     if (st != DT_OK)
         return st;
-    json = dt_web_run_json(&run, &activity, l->now_ms);
     dt_strbuf_add_str(out, l->any ? "," : "");
     dt_json_write(out, json);
     json_decref(json);
@@ -72,16 +71,15 @@ static void listing_free(void *state)
 dt_status dt_web_runs(dt_web_request *request, dt_web_reply *reply, dt_error *err)
 {
     listing *l = dt_calloc(1, sizeof(*l));
-    dt_run_search search;
     dt_status st = DT_OK;
 
     dt_web_reply_stream(reply, runs_next, listing_free, l);
     dt_arena_init(&l->ids_arena, 0);
     dt_arena_init(&l->arena, 0);
     l->now_ms = request->now_ms;
-    DT_TRY(dt_web_requested_search(&search, request, RUNS_MOST, err));
-    l->offset = search.offset;
-    DT_TRY(dt_store_run_search(request->store, &l->ids, &l->count, &l->total, &search,
+    DT_TRY(dt_web_requested_query(&l->query, request, RUNS_MOST, &l->ids_arena, err));
+    l->offset = l->query.search.offset;
+    DT_TRY(dt_store_run_search(request->store, &l->ids, &l->count, &l->total, &l->query.search,
                                &l->ids_arena, err));
     DT_TRY(dt_store_run_count_active(request->store, &l->active, err));
 out:

@@ -197,13 +197,13 @@ typedef struct stream {
     dt_web_live *live;
     dt_web_follower followers[RUNS_MOST];
     int count;
-    dt_run_search search; /* for a stream of a list */
-    char *words, *sort;   /* owned copies for `search` */
-    int64_t version;      /* version of the store that was last sent */
-    double sent;          /* when something was last sent, in monotonic seconds */
-    int fd;               /* of the connection, to notice its end; -1: none */
-    bool later;           /* the next news are sent after a pause */
-    bool open;            /* the client has no cursor and gets the present one */
+    dt_web_query query; /* for a stream of a list; in the arena */
+    dt_arena arena;
+    int64_t version; /* version of the store that was last sent */
+    double sent;     /* when something was last sent, in monotonic seconds */
+    int fd;          /* of the connection, to notice its end; -1: none */
+    bool later;      /* the next news are sent after a pause */
+    bool open;       /* the client has no cursor and gets the present one */
 } stream;
 
 static bool has_left(const stream *s)
@@ -287,8 +287,7 @@ static void stream_free(void *state)
         free(s->followers[i].run);
         dt_strbuf_release(&s->followers[i].after);
     }
-    free(s->words);
-    free(s->sort);
+    dt_arena_release(&s->arena);
     free(s);
 }
 
@@ -317,6 +316,7 @@ static stream *stream_begin(dt_web_request *request, dt_web_reply *reply)
 {
     stream *s = dt_calloc(1, sizeof(*s));
 
+    dt_arena_init(&s->arena, 0);
     dt_web_reply_stream(reply, stream_next, stream_free, s);
     reply->type = "text/event-stream; charset=utf-8";
     reply->stream.waits = true;
@@ -405,19 +405,8 @@ out:
 /* Follows a list. The key names the query, so that clients with the same query share the news. */
 static void list_follow(stream *s)
 {
-    dt_strbuf key;
-
-    dt_strbuf_init(&key);
-    s->words = s->search.words != NULL ? dt_strdup(s->search.words) : NULL;
-    s->sort = s->search.sort != NULL ? dt_strdup(s->search.sort) : NULL;
-    s->search.words = s->words;
-    s->search.sort = s->sort;
-    dt_strbuf_add_fmt(&key, "?%lld %lld %d %d %s %s", (long long)s->search.limit,
-                      (long long)s->search.offset, s->search.state, s->search.rising,
-                      s->sort != NULL ? s->sort : "-", s->words != NULL ? s->words : "");
-    follower_add(s, key.data);
-    s->followers[0].search = &s->search;
-    dt_strbuf_release(&key);
+    follower_add(s, s->query.key);
+    s->followers[0].query = &s->query;
 }
 
 dt_status dt_web_live_of_several(dt_web_request *request, dt_web_reply *reply, dt_error *err)
@@ -425,7 +414,7 @@ dt_status dt_web_live_of_several(dt_web_request *request, dt_web_reply *reply, d
     stream *s = stream_begin(request, reply);
     dt_status st;
 
-    DT_TRY(dt_web_requested_search(&s->search, request, DT_WEB_LIVE_LIST_MOST, err));
+    DT_TRY(dt_web_requested_query(&s->query, request, DT_WEB_LIVE_LIST_MOST, &s->arena, err));
     if (dt_web_argument(request, "runs") != NULL)
         DT_TRY(runs_follow(s, request, err));
     else

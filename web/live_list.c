@@ -165,11 +165,10 @@ static uint32_t hash_of(const dt_strbuf *text)
 /* Adds a run to the list; does nothing if the run was removed meanwhile. The hash leaves out
  * elapsed_seconds, which changes with the clock alone. */
 static dt_status row_add(dt_web_list *list, dt_strbuf *after, dt_strbuf *order, dt_store *store,
-                         const char *id, dt_error *err)
+                         const char *id, const dt_web_query *query, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
     json_t *json = NULL, *elapsed;
-    dt_activity activity;
     dt_strbuf text;
     dt_arena arena;
     char mark[96];
@@ -183,8 +182,7 @@ static dt_status row_add(dt_web_list *list, dt_strbuf *after, dt_strbuf *order, 
         st = st == DT_ERR_NOT_FOUND ? DT_OK : DT_FAIL(err, st, "%s", problem.message);
         goto out;
     }
-    DT_TRY(dt_activity_read(&activity, store, &run, list->now_ms, &arena, err));
-    json = dt_web_run_json(&run, &activity, list->now_ms);
+    DT_TRY(dt_web_row_json(&json, store, &run, query, list->now_ms, &arena, err));
     elapsed = json_incref(json_object_get(json, "elapsed_seconds"));
     json_object_del(json, "elapsed_seconds");
     dt_json_write(&text, json);
@@ -212,7 +210,7 @@ void dt_web_list_release(dt_web_list *list)
 }
 
 static dt_status list_make(dt_web_list *list, dt_web_live *live, dt_store *store, const char *key,
-                           int64_t version, const dt_run_search *search, dt_error *err)
+                           int64_t version, const dt_web_query *query, dt_error *err)
 {
     double began = dt_clock_monotonic_seconds();
     dt_strbuf after, order;
@@ -229,12 +227,12 @@ static dt_status list_make(dt_web_list *list, dt_web_live *live, dt_store *store
     dt_arena_init(&arena, 0);
     dt_strbuf_init(&after);
     dt_strbuf_init(&order);
-    DT_TRY(dt_store_run_search(store, &ids, &count, &list->total, search, &arena, err));
+    DT_TRY(dt_store_run_search(store, &ids, &count, &list->total, &query->search, &arena, err));
     DT_TRY(dt_store_run_count_active(store, &list->active, err));
     dt_strbuf_add_fmt(&after, "%" PRIx64 ".%" PRId64 "-%" PRId64 ".",
                       dt_web_cursor_store(live->stores->path), list->total, list->active);
     for (int64_t i = 0; i < count; i++)
-        DT_TRY(row_add(list, &after, &order, store, ids[i], err));
+        DT_TRY(row_add(list, &after, &order, store, ids[i], query, err));
     list->after = dt_strbuf_detach(&after);
     list->order = dt_strbuf_detach(&order);
     list->made = dt_clock_monotonic_seconds();
@@ -257,7 +255,7 @@ static bool is_young(const dt_web_list *list)
 
 /* Returns the cached list if it is of this version of the store or was read a moment ago; else reads it. */
 static dt_status list_find(dt_web_list **out, dt_web_live *live, dt_store *store, const char *key,
-                           int64_t version, const dt_run_search *search, dt_error *err)
+                           int64_t version, const dt_web_query *query, dt_error *err)
 {
     dt_web_list *place = NULL;
 
@@ -273,7 +271,7 @@ static dt_status list_find(dt_web_list **out, dt_web_live *live, dt_store *store
     }
     *out = place;
     dt_web_list_release(place);
-    return list_make(place, live, store, key, version, search, err);
+    return list_make(place, live, store, key, version, query, err);
 }
 
 /* Writes the list's fields, and those runs of which the cursor has no or another version. */
@@ -306,14 +304,14 @@ static bool is_ours(const dt_web_live *live, const char *cursor)
 }
 
 dt_status dt_web_live_list_read(dt_web_news *news, dt_web_live *live, dt_store *store,
-                                const dt_run_search *search, dt_error *err)
+                                const dt_web_query *query, dt_error *err)
 {
     dt_web_list *list;
     dt_strbuf text;
     dt_status st;
 
     dt_strbuf_init(&text);
-    DT_TRY(list_find(&list, live, store, news->run, news->version, search, err));
+    DT_TRY(list_find(&list, live, store, news->run, news->version, query, err));
     news->reload = !is_ours(live, news->before);
     news->later = list->version != news->version;
     if (!news->reload && strcmp(list->after, news->before) != 0)
@@ -327,7 +325,7 @@ out:
 }
 
 dt_status dt_web_live_list_now(dt_strbuf *out, dt_web_live *live, dt_store *store, const char *key,
-                               const dt_run_search *search, dt_error *err)
+                               const dt_web_query *query, dt_error *err)
 {
     dt_web_list *list;
     int64_t version;
@@ -337,7 +335,7 @@ dt_status dt_web_live_list_now(dt_strbuf *out, dt_web_live *live, dt_store *stor
     version = live->version;
     pthread_mutex_unlock(&live->lock);
     pthread_mutex_lock(&live->reading);
-    DT_TRY(list_find(&list, live, store, key, version, search, err));
+    DT_TRY(list_find(&list, live, store, key, version, query, err));
     dt_strbuf_reset(out);
     dt_strbuf_add_str(out, list->after);
 out:

@@ -241,9 +241,9 @@ out:
 dt_status dt_web_live_now(dt_web_live *live, dt_store *store, dt_web_follower *follower,
                           dt_error *err)
 {
-    return follower->search != NULL
-               ? dt_web_live_list_now(&follower->after, live, store, follower->run,
-                                      follower->search, err)
+    return follower->query != NULL
+               ? dt_web_live_list_now(&follower->after, live, store, follower->run, follower->query,
+                                      err)
                : run_now(&follower->after, live, store, follower->run, follower->rank, err);
 }
 
@@ -315,8 +315,8 @@ static dt_status news_make(dt_web_news *news, dt_web_live *live, const dt_web_fo
                           .rank = follower->rank,
                           .version = follower->version};
     DT_TRY(dt_web_stores_take(&handle, live->stores, DT_WEB_CHEAP, err));
-    DT_TRY(follower->search != NULL
-               ? dt_web_live_list_read(news, live, handle->store, follower->search, err)
+    DT_TRY(follower->query != NULL
+               ? dt_web_live_list_read(news, live, handle->store, follower->query, err)
                : news_read(news, live, handle->store, err));
 out:
     if (handle != NULL)

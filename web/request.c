@@ -51,6 +51,64 @@ const char *dt_web_argument(const dt_web_request *request, const char *name)
     return MHD_lookup_connection_value(request->connection, MHD_GET_ARGUMENT_KIND, name);
 }
 
+typedef struct gathered {
+    const char *name, **values;
+    int64_t count, most;
+    bool full;
+} gathered;
+
+static enum MHD_Result gather(void *context, enum MHD_ValueKind kind, const char *key,
+                              const char *value)
+{
+    gathered *g = context;
+
+    if (strcmp(key, g->name) != 0 || value == NULL)
+        return MHD_YES;
+    g->full = g->count == g->most;
+    if (g->full)
+        return MHD_NO;
+    g->values[g->count++] = value;
+    return MHD_YES;
+}
+
+dt_status dt_web_arguments(const char ***out, int64_t *count, const dt_web_request *request,
+                           const char *name, int64_t most, dt_arena *arena, dt_error *err)
+{
+    gathered g = {.name = name, .most = most};
+
+    g.values = dt_arena_alloc_array(arena, (size_t)most, sizeof(*g.values));
+    if (request->connection != NULL)
+        MHD_get_connection_values(request->connection, MHD_GET_ARGUMENT_KIND, gather, &g);
+    else
+        for (const char *const *at = request->arguments; at != NULL && *at != NULL; at += 2)
+            gather(&g, MHD_GET_ARGUMENT_KIND, at[0], at[1]);
+    if (g.full)
+        return DT_FAIL(err, DT_ERR_USAGE, "'%s': at most %lld", name, (long long)most);
+    for (int64_t i = 0; i < g.count; i++) /* a stream outlives the request */
+        g.values[i] = dt_arena_strdup(arena, g.values[i]);
+    *out = g.values;
+    *count = g.count;
+    return DT_OK;
+}
+
+dt_status dt_web_argument_list(const char ***out, int64_t *count, const dt_web_request *request,
+                               const char *name, int64_t most, dt_arena *arena, dt_error *err)
+{
+    const char *text = dt_web_argument(request, name);
+
+    *out = dt_arena_alloc_array(arena, (size_t)most, sizeof(**out));
+    *count = 0;
+    for (size_t length; text != NULL && *text != '\0'; text += length + (text[length] == ',')) {
+        length = strcspn(text, ",");
+        if (length == 0)
+            continue;
+        if (*count == most)
+            return DT_FAIL(err, DT_ERR_USAGE, "'%s': at most %lld", name, (long long)most);
+        (*out)[(*count)++] = dt_arena_strndup(arena, text, length);
+    }
+    return DT_OK;
+}
+
 dt_status dt_web_argument_int(int64_t *out, const dt_web_request *request, const char *name,
                               int64_t fallback, int64_t low, int64_t high, dt_error *err)
 {
@@ -133,23 +191,71 @@ static void read_sort(dt_run_search *search, const char *text)
     search->sort = text + (text[0] == '-');
 }
 
-dt_status dt_web_requested_search(dt_run_search *out, dt_web_request *request, int64_t limit_most,
-                                  dt_error *err)
+static const char *kept_argument(const dt_web_request *request, const char *name, dt_arena *arena)
+{
+    const char *text = dt_web_argument(request, name);
+
+    return text != NULL ? dt_arena_strdup(arena, text) : NULL;
+}
+
+static dt_status read_filters(dt_web_query *out, const dt_web_request *request, dt_strbuf *key,
+                              dt_arena *arena, dt_error *err)
+{
+    dt_run_filter *filters = dt_arena_alloc_array(arena, DT_WEB_FILTERS_MAX, sizeof(filters[0]));
+    dt_status st = DT_OK;
+    const char **texts;
+    int64_t count;
+
+    DT_TRY(dt_web_arguments(&texts, &count, request, "filter", DT_WEB_FILTERS_MAX, arena, err));
+    for (int64_t i = 0; i < count; i++) {
+        DT_TRY(dt_run_filter_parse(&filters[i], texts[i], arena, err));
+        dt_strbuf_add_fmt(key, "\n%s", texts[i]);
+    }
+    out->search.filters = filters;
+    out->search.filters_count = (size_t)count;
+out:
+    return st;
+}
+
+dt_status dt_web_requested_query(dt_web_query *out, dt_web_request *request, int64_t limit_most,
+                                 dt_arena *arena, dt_error *err)
 {
     const char *wanted = dt_web_argument(request, "state");
+    dt_run_search *search = &out->search;
     dt_status st = DT_OK;
     dt_run_state state;
+    dt_strbuf key;
 
-    *out = (dt_run_search){.state = -1, .words = dt_web_argument(request, "q")};
-    DT_TRY(dt_web_argument_int(&out->limit, request, "limit", LIMIT_DEFAULT, 1, limit_most, err));
-    DT_TRY(dt_web_argument_int(&out->offset, request, "offset", 0, 0, INT32_MAX, err));
+    *out = (dt_web_query){.search = {.state = -1}};
+    dt_strbuf_init(&key);
+    DT_TRY(
+        dt_web_argument_int(&search->limit, request, "limit", LIMIT_DEFAULT, 1, limit_most, err));
+    DT_TRY(dt_web_argument_int(&search->offset, request, "offset", 0, 0, INT32_MAX, err));
     if (wanted != NULL && strcmp(wanted, "active") == 0)
-        out->state = DT_RUN_SEARCH_ACTIVE;
+        search->state = DT_RUN_SEARCH_ACTIVE;
     else if (wanted != NULL && !dt_run_state_parse(&state, wanted))
         DT_THROW(err, DT_ERR_USAGE, "'state': '%.32s' is not a state of a run", wanted);
     else if (wanted != NULL)
-        out->state = (int)state;
-    read_sort(out, dt_web_argument(request, "sort"));
+        search->state = (int)state;
+    search->words = kept_argument(request, "q", arena);
+    search->group = kept_argument(request, "group", arena);
+    search->tag = kept_argument(request, "tag", arena);
+    read_sort(search, kept_argument(request, "sort", arena));
+    dt_strbuf_add_fmt(&key, "?%lld %lld %d %d %s", (long long)search->limit,
+                      (long long)search->offset, search->state, search->rising,
+                      search->sort != NULL ? search->sort : "-");
+    for (int i = 0; i < 3; i++) {
+        const char *text = i == 0 ? search->words : i == 1 ? search->group : search->tag;
+
+        dt_strbuf_add_fmt(&key, "\n%s%s", text != NULL ? "=" : "", text != NULL ? text : "");
+    }
+    DT_TRY(read_filters(out, request, &key, arena, err));
+    DT_TRY(dt_web_argument_list(&out->columns, &out->columns_count, request, "columns",
+                                DT_WEB_COLUMNS_MAX, arena, err));
+    for (int64_t i = 0; i < out->columns_count; i++)
+        dt_strbuf_add_fmt(&key, "\t%s", out->columns[i]);
+    out->key = dt_arena_strdup(arena, key.data);
 out:
+    dt_strbuf_release(&key);
     return st;
 }

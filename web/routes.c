@@ -9,6 +9,7 @@
 EMBEDDED(runs_html);
 EMBEDDED(run_html);
 EMBEDDED(compare_html);
+EMBEDDED(group_html);
 EMBEDDED(missing_html);
 EMBEDDED(locked_html);
 EMBEDDED(app_css);
@@ -28,6 +29,9 @@ EMBEDDED(run_charts_js);
 EMBEDDED(marks_js);
 EMBEDDED(metric_names_js);
 EMBEDDED(metric_table_js);
+EMBEDDED(choice_js);
+EMBEDDED(group_js);
+EMBEDDED(parallel_js);
 EMBEDDED(text_js);
 EMBEDDED(chart_js);
 EMBEDDED(icon_svg);
@@ -43,6 +47,7 @@ static const struct {
     {"runs.html", HTML, dt_embedded_runs_html, dt_embedded_runs_html_end},
     {"run.html", HTML, dt_embedded_run_html, dt_embedded_run_html_end},
     {"compare.html", HTML, dt_embedded_compare_html, dt_embedded_compare_html_end},
+    {"group.html", HTML, dt_embedded_group_html, dt_embedded_group_html_end},
     {"missing.html", HTML, dt_embedded_missing_html, dt_embedded_missing_html_end},
     {"locked.html", HTML, dt_embedded_locked_html, dt_embedded_locked_html_end},
     {"app.css", "text/css; charset=utf-8", dt_embedded_app_css, dt_embedded_app_css_end},
@@ -62,6 +67,9 @@ static const struct {
     {"marks.js", SCRIPT, dt_embedded_marks_js, dt_embedded_marks_js_end},
     {"metric_names.js", SCRIPT, dt_embedded_metric_names_js, dt_embedded_metric_names_js_end},
     {"metric_table.js", SCRIPT, dt_embedded_metric_table_js, dt_embedded_metric_table_js_end},
+    {"choice.js", SCRIPT, dt_embedded_choice_js, dt_embedded_choice_js_end},
+    {"group.js", SCRIPT, dt_embedded_group_js, dt_embedded_group_js_end},
+    {"parallel.js", SCRIPT, dt_embedded_parallel_js, dt_embedded_parallel_js_end},
     {"text.js", SCRIPT, dt_embedded_text_js, dt_embedded_text_js_end},
     {"chart.js", SCRIPT, dt_embedded_chart_js, dt_embedded_chart_js_end},
     {"report.html", HTML, dt_embedded_report_html, dt_embedded_report_html_end},
@@ -111,6 +119,7 @@ static const dt_web_route routes[] = {
     /* pages, and the JSON routes of the same data */
     {"/", web_file, "runs.html", DT_WEB_NO_STORE, DT_WEB_PAGE},
     {"/compare", web_file, "compare.html", DT_WEB_NO_STORE, DT_WEB_PAGE},
+    {"/group", web_file, "group.html", DT_WEB_NO_STORE, DT_WEB_PAGE},
     {"/api/v1/runs", dt_web_runs, NULL, DT_WEB_LITTLE, DT_WEB_LOCKED},
     {"/runs/ID", web_run_page, NULL, DT_WEB_LITTLE, DT_WEB_PAGE},
     {"/api/v1/runs/ID", dt_web_run_view, NULL, DT_WEB_LITTLE, DT_WEB_LOCKED},
@@ -124,6 +133,9 @@ static const dt_web_route routes[] = {
     {"/api/v1/runs/ID/live", dt_web_live_of_run, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
     {"/api/v1/live", dt_web_live_of_several, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
     {"/api/v1/band", dt_web_band, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
+    {"/api/v1/curves", dt_web_curves, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
+    {"/api/v1/table", dt_web_table, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
+    {"/api/v1/keys", dt_web_keys, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
     {"/api/v1/csv", dt_web_csv, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
     {"/api/v1/queue", dt_web_queue, NULL, DT_WEB_LITTLE, DT_WEB_LOCKED},
     {"/api/v1/command", dt_web_command, NULL, DT_WEB_NO_STORE, DT_WEB_LOCKED},
@@ -148,6 +160,9 @@ static const dt_web_route routes[] = {
     {"/marks.js", web_file, "marks.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/metric_names.js", web_file, "metric_names.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/metric_table.js", web_file, "metric_table.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/choice.js", web_file, "choice.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/group.js", web_file, "group.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/parallel.js", web_file, "parallel.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/text.js", web_file, "text.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/chart.js", web_file, "chart.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/icon.svg", web_file, "icon.svg", DT_WEB_NO_STORE, DT_WEB_OPEN},

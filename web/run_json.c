@@ -120,6 +120,40 @@ json_t *dt_web_run_json(const dt_run *run, const dt_activity *activity, int64_t 
     return out;
 }
 
+json_t *dt_web_value_of_run_json(const dt_run_value *value)
+{
+    if (!value->there)
+        return json_null();
+    return value->is_number && isfinite(value->number) ? dt_json_number(value->number)
+                                                       : dt_web_string_json(value->text);
+}
+
+dt_status dt_web_row_json(json_t **out, dt_store *store, const dt_run *run,
+                          const dt_web_query *query, int64_t now_ms, dt_arena *arena, dt_error *err)
+{
+    dt_run_entry entry = {.run = run};
+    json_t *row = NULL, *columns;
+    dt_activity activity;
+    dt_status st = DT_OK;
+    dt_run_value value;
+
+    DT_TRY(dt_activity_read(&activity, store, run, now_ms, arena, err));
+    row = dt_web_run_json(run, &activity, now_ms);
+    if (query->columns_count > 0) {
+        columns = json_object();
+        json_object_set_new(row, "columns", columns);
+        for (int64_t i = 0; i < query->columns_count; i++) {
+            DT_TRY(dt_run_value_get(&value, store, &entry, query->columns[i], arena, err));
+            json_object_set_new(columns, query->columns[i], dt_web_value_of_run_json(&value));
+        }
+    }
+    *out = json_incref(row);
+out:
+    dt_run_entry_release(&entry);
+    json_decref(row);
+    return st;
+}
+
 bool dt_web_event_is_shown(const char *kind)
 {
     return strcmp(kind, "metrics") != 0 && strcmp(kind, "log") != 0 && strcmp(kind, "phase") != 0;

@@ -16,6 +16,7 @@
 #include "store/curve.h"
 #include "store/event.h"
 #include "store/run.h"
+#include "store/run_value.h"
 #include "web/command.h"
 #include "web/listen.h"
 
@@ -126,9 +127,9 @@ typedef struct dt_web_follower {
     dt_strbuf after; /* the cursor */
     int64_t version; /* of the store, as last reported */
     uint64_t view_hash;
-    const dt_run_search *search;   /* a list of these runs; NULL: a run */
-    struct dt_web_follower *among; /* all followers of its stream; NULL: only itself */
-    int count;                     /* of `among` */
+    const struct dt_web_query *query; /* a list of these runs; NULL: a run */
+    struct dt_web_follower *among;    /* all followers of its stream; NULL: only itself */
+    int count;                        /* of `among` */
 } dt_web_follower;
 /* Appends an event of the stream if anything is new, and advances the follower. Sets the
  * follower's version to -1 if more news are waiting, to DT_WEB_LIVE_LATER if a list is to be
@@ -148,9 +149,9 @@ dt_status dt_web_live_now(dt_web_live *live, dt_store *store, dt_web_follower *f
 #define DT_WEB_LIVE_LATER     (-2) /* version of a follower that gets more news after a pause */
 /* Reads a list once for all its followers, and again only after a pause of 20 times the reading time. */
 dt_status dt_web_live_list_read(dt_web_news *news, dt_web_live *live, dt_store *store,
-                                const dt_run_search *search, dt_error *err);
+                                const struct dt_web_query *query, dt_error *err);
 dt_status dt_web_live_list_now(dt_strbuf *out, dt_web_live *live, dt_store *store, const char *key,
-                               const dt_run_search *search, dt_error *err);
+                               const struct dt_web_query *query, dt_error *err);
 void dt_web_list_release(dt_web_list *list);
 void dt_web_news_release(dt_web_news *news); /* live_news.c */
 
@@ -249,6 +250,12 @@ void dt_web_reply_file(dt_web_reply *reply, int status, const char *name);
 const char *dt_web_argument(const dt_web_request *request, const char *name);
 dt_status dt_web_argument_int(int64_t *out, const dt_web_request *request, const char *name,
                               int64_t fallback, int64_t low, int64_t high, dt_error *err);
+/* Lists the values of an argument that may be given more than once, in the arena; DT_ERR_USAGE: more than `most`. */
+dt_status dt_web_arguments(const char ***out, int64_t *count, const dt_web_request *request,
+                           const char *name, int64_t most, dt_arena *arena, dt_error *err);
+/* Lists the parts of an argument like "a,b". */
+dt_status dt_web_argument_list(const char ***out, int64_t *count, const dt_web_request *request,
+                               const char *name, int64_t most, dt_arena *arena, dt_error *err);
 
 /* Finds the run in the path, as on the command line: an id, the beginning of an id, a name, or 'last'. */
 dt_status dt_web_run(dt_run *out, const dt_web_request *request, dt_error *err);
@@ -263,6 +270,9 @@ dt_status dt_web_health(dt_web_request *request, dt_web_reply *reply, dt_error *
 dt_status dt_web_metrics(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_buckets(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_band(dt_web_request *request, dt_web_reply *reply, dt_error *err);
+dt_status dt_web_curves(dt_web_request *request, dt_web_reply *reply, dt_error *err);
+dt_status dt_web_table(dt_web_request *request, dt_web_reply *reply, dt_error *err);
+dt_status dt_web_keys(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_csv(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_checkpoints(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_evaluations(dt_web_request *request, dt_web_reply *reply, dt_error *err);
@@ -275,7 +285,7 @@ dt_status dt_web_command(dt_web_request *request, dt_web_reply *reply, dt_error 
 dt_status dt_web_queue(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 
 /* requested_runs: finds the runs that a request names: ?runs=ID,ID,... or ?group=NAME; or those of a list,
- * ?q=WORDS&state=STATE&sort=KEY&limit=N&offset=N. */
+ * ?q=WORDS&state=STATE&group=NAME&tag=TAG&filter=FILTER&columns=KEYS&sort=KEY&limit=N&offset=N. */
 
 #define DT_WEB_REQUESTED_RUNS_MAX 1000
 
@@ -283,9 +293,18 @@ dt_status dt_web_queue(dt_web_request *request, dt_web_reply *reply, dt_error *e
  * many runs; DT_ERR_NOT_FOUND. */
 dt_status dt_web_requested_runs(const char ***ids, int64_t *count, dt_web_request *request,
                                 dt_arena *arena, dt_error *err);
-/* Reads the parameters of a list; *out borrows from the request. DT_ERR_USAGE. */
-dt_status dt_web_requested_search(dt_run_search *out, dt_web_request *request, int64_t limit_most,
-                                  dt_error *err);
+#define DT_WEB_FILTERS_MAX 16
+#define DT_WEB_COLUMNS_MAX 32
+/* A list of runs: which, and the keys whose values each row has. */
+typedef struct dt_web_query {
+    dt_run_search search;
+    const char **columns;
+    int64_t columns_count;
+    const char *key; /* differs from that of every other query */
+} dt_web_query;
+/* Reads the parameters of a list; *out lives in the arena. DT_ERR_USAGE. */
+dt_status dt_web_requested_query(dt_web_query *out, dt_web_request *request, int64_t limit_most,
+                                 dt_arena *arena, dt_error *err);
 
 /* routes: maps paths to page functions with one table, which lists everything that is served.
  *
@@ -316,11 +335,22 @@ typedef struct dt_web_route {
  * "missing.html", or a JSON answer below /api. */
 const dt_web_route *dt_web_route_find(dt_web_request *request, const char *path);
 
+/* --- api_curves.c: the names of the metrics of all runs, sorted, each once; in the arena */
+dt_status dt_web_metric_names(const char ***names, int64_t *count, dt_store *store,
+                              const char *const *runs, int64_t runs_count, dt_arena *arena,
+                              dt_error *err);
+
 /* run_json: formats a run as JSON for the API, in one place, so that lists and views agree.
  *
  * Unknown values are null. Strings from outside pass through base/display.h.
  */
 
+/* Makes the row of a list, with "columns" if the query has any; new reference. */
+dt_status dt_web_row_json(json_t **out, dt_store *store, const dt_run *run,
+                          const dt_web_query *query, int64_t now_ms, dt_arena *arena,
+                          dt_error *err);
+json_t *dt_web_value_of_run_json(
+    const dt_run_value *value); /* a number, a text, or null; new reference */
 /* Returns a new reference; NULL if out of memory. */
 json_t *dt_web_run_json(const dt_run *run, const dt_activity *activity, int64_t now_ms);
 /* Returns the newest speed of a run that is making steps or has made its last; NaN while it cannot make steps. */

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/display.h"
 #include "base/memory.h"
 #include "base/strbuf.h"
 
@@ -82,8 +83,6 @@ void dt_term_add_clipped(dt_strbuf *out, const dt_term *term, const char *text, 
  * an infinite loss "nan".
  */
 
-#define DT_FORMAT_SIZE 32
-
 /* 950, 12.3k, 4.56M, 1.24G: three significant digits. */
 char *dt_format_count(char *out, size_t size, double value);
 /* 950 B, 12.3 kB, 4.56 MB: in powers of 1000. */
@@ -98,8 +97,6 @@ char *dt_format_loss(char *out, size_t size, double value);
 char *dt_format_seconds(char *out, size_t size, double seconds);
 /* "just now", "5m ago", "3h ago", "12d ago". */
 char *dt_format_ago(char *out, size_t size, int64_t then_ms, int64_t now_ms);
-/* The shortest text that reads back as the same double; "nan", "inf", "-inf". */
-char *dt_format_exact(char *out, size_t size, double value);
 
 /* bar: draws a progress bar of a given width.
  *

@@ -228,7 +228,7 @@ static void add_many(dt_store *store, int64_t count)
                       .recipe_path = "/home/ada/sweep.yaml",
                       .recipe_text = recipe_text,
                       .recipe_json = recipe,
-                      .recipe_hash = "h",
+                      .recipe_hash = id,
                       .group = i <= 10   ? "rates, low"
                                : i <= 20 ? "rates, high"
                                          : ""};

@@ -402,9 +402,10 @@ class Page(Browsing):
     def test_user_labels_of_a_run_are_on_its_page(self):
         self.import_a_run()
         self.open_run("i9mprt")
-        self.assertEqual(self.texts("#labels .tag"), ["from elsewhere", "keep", "old"])
+        self.assertEqual(self.texts("#labels .group"), ["from elsewhere"])
+        self.assertEqual(self.texts("#labels .tag"), ["keep", "old"])
         self.assertTrue(self.browser.find_element(By.CSS_SELECTOR, "#labels a").get_attribute("href").endswith(
-            "compare?group=from%20elsewhere"))
+            "group?name=from%20elsewhere"))
         self.assertEqual(self.text("#note"), "imported from '/home/ada/metrics.csv'")
         self.open_run("m4x9tr")
         self.assertFalse(self.browser.find_element(By.ID, "labels").is_displayed())
@@ -614,10 +615,11 @@ class History(Browsing):
 
     def test_groups_are_compared_as_bands_and_the_address_holds_all_of_it(self):
         self.open("?q=sweep010", lambda: len(self.texts("#runs tbody code")) == 1)
-        self.browser.find_element(By.CSS_SELECTOR, "#runs a.tag").click()
+        self.browser.find_element(By.CSS_SELECTOR, "#runs a.group").click()
         self.wait(lambda: self.browser.find_elements(By.ID, "loss-chart")
                   and self.points("loss-chart") == [0, 50, 100])
-        self.assertEqual(self.text("#summary"), "1 group")
+        self.assertEqual(self.text("#summary"), "10 runs: 10 finished")
+        self.open("compare?group=rates%2C%20low", lambda: "/group?name=rates%2C%20low" in self.browser.current_url)
         self.open("compare?group=rates%2C%20low&group=rates%2C%20high&runs=sweep200&base=1&log=1",
                   lambda: self.browser.find_elements(By.ID, "loss-chart")
                   and len(self.points("loss-chart", 2) or []) == 3)
@@ -637,13 +639,19 @@ class History(Browsing):
         self.assertIn("x=time", self.browser.current_url)
         self.shoot("groups")
 
-    def test_the_comparison_of_a_group_says_which_of_its_runs_won(self):
-        self.open("compare?group=rates%2C%20low", lambda: len(self.texts("#groups tbody tr")) == 10)
-        self.assertEqual(self.text("#groups .winner"), "Best: optimizer.lr = 0.001 (loss 1.6667, sweep 1)")
-        self.assertEqual(self.texts("#groups th"), ["Run", "State", "optimizer.lr", "loss, lowest"])
-        self.assertEqual(self.texts("#groups tbody tr:nth-child(2) td"),
-                         ["sweep 2 sweep002", "finished", "0.002", "2.6667"])
-        self.assertEqual(self.texts("#groups .best"), ["1.6667"])
+    def test_a_group_says_which_of_its_runs_won(self):
+        self.open("group?name=rates%2C%20low", lambda: len(self.texts("#members tbody tr")) == 10)
+        self.assertEqual(self.text("#winner"), "Best: optimizer.lr = 0.001 (loss 1.6667, sweep 1)")
+        self.assertEqual(self.texts("#members th")[1:], ["Run", "State", "optimizer.lr", "loss, lowest", "Step"])
+        self.assertEqual(self.texts("#members tbody tr:nth-child(2) td")[1:],
+                         ["sweep 2 sweep002", "finished", "0.002", "2.6667", "100"])
+        self.assertEqual(self.texts("#members .best"), ["1.6667"])
+        self.open("compare?group=rates%2C%20low&group=rates%2C%20high", lambda: len(self.texts("#groups tbody tr")) == 20)
+        self.assertEqual(self.texts("#groups .winner"), ["Best: optimizer.lr = 0.001 (loss 1.6667, sweep 1)",
+                                                         "Best: optimizer.lr = 0.011 (loss 11.6667, sweep 11)"])
+        self.assertEqual(self.texts("#groups .card:first-child th"), ["Run", "State", "optimizer.lr", "loss, lowest"])
+        below = "return document.getElementById('groups').offsetTop > document.getElementById('charts').offsetTop"
+        self.assertTrue(self.script(below))
 
     def test_a_comparison_begins_with_the_losses_and_folds_internal_metrics(self):
         with contextlib.closing(sqlite3.connect(self.store)) as store, store:

@@ -30,7 +30,7 @@ known = {pattern.replace("/ID", "/{run}") for pattern, page in re.findall(r'\{"(
 assert known == set(doc["paths"]), known ^ set(doc["paths"])
 import glob
 asked = {name for file in glob.glob("web/*.c")
-         for name in re.findall(r'dt_web_argument(?:_int)?\([^;]*?"(\w+)"', open(file).read())} - {"token"} | {"word"}
+         for name in re.findall(r'(?:dt_web_argument(?:s|_int|_list)?|kept_argument)\([^;{]*?"(\w+)"', open(file).read())} - {"token"} | {"word"}
 told = {p["name"] for path in doc["paths"].values() for p in path["get"].get("parameters", []) if p["in"] == "query"}
 assert asked == told, asked ^ told
 try:

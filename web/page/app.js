@@ -1,8 +1,9 @@
 // app: starts the script of the page.
 import {showCompare} from '/compare.js';
+import {showGroup} from '/group.js';
 import {showList} from '/list.js';
 import {showQueue} from '/queue.js';
 import {showRun} from '/run.js';
 
-const pages = {compare: showCompare, list: () => { showList(); showQueue(); }, run: showRun};
+const pages = {compare: showCompare, group: showGroup, list: () => { showList(); showQueue(); }, run: showRun};
 pages[document.body.dataset.page]();

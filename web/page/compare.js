@@ -1,6 +1,6 @@
 // compare: shows several runs and groups of runs in the same charts, with the differences of their
 // recipes and results. A group is drawn as a band with its mean.
-import {colour, el, pillOf, setText, table} from '/dom.js';
+import {chartTools, colour, el, pillOf, setText, table} from '/dom.js';
 import {isEvaluated, readNewest, showNewest} from '/evaluations.js';
 import {ACTIVE_MS, Live, QUIET_MS, getJson, isActive, keepAddress, poll} from '/live.js';
 import {isBetterHigh, isInternal, isJudged, ordered, unitOf} from '/metric_names.js';
@@ -10,7 +10,7 @@ import {View, bindControls, nameItems, putAddress} from '/view.js';
 import {RunCharts} from '/run_charts.js';
 
 const RUNS_MOST = 8; // runs and groups; more curves cannot be distinguished
-const RECIPES_MOST = 100; // recipes of a group that are read
+const CURVES_MOST = 24; // metrics whose curves are all read
 const VALUES_SHOWN = 3;
 const DRAW_MS = 250;
 const LISTED = 200; // newest runs whose changes show that a group has changed
@@ -141,29 +141,6 @@ function showEvaluations(runs) {
 
 // --- the runs of a group, best first
 
-// Returns the metric by which the runs of a group are ranked: that of early_stop, else validation loss, else loss.
-export function judgedBy(recipes, names) {
-  const asked = recipes.map((recipe) => recipe?.early_stop?.metric).find((name) => names.includes(name));
-  return asked ?? ['valid_loss', 'loss'].find((name) => names.includes(name)) ?? null;
-}
-
-// Reads [{id, name, state, recipe, best}] of a group; best: the best value of the metric.
-async function readMembers(ids, metric, known) {
-  const members = [];
-  for (const id of ids.slice(0, RECIPES_MOST)) {
-    const path = pathOf(id);
-    const {run} = await getJson(path);
-    const old = known.find((member) => member.id === id);
-    const recipe = old?.recipe ?? (await getJson(`${path}/recipe`)).resolved;
-    const series = metric === null ? {}
-      : (await getJson(`${path}/metrics?buckets=1&name=${encodeURIComponent(metric)}`)).series;
-    const values = series[metric]?.[isBetterHigh(metric) ? 'max' : 'min'] ?? [];
-    members.push({id, name: run.name, state: run.state, activity: run.activity, diverged: run.diverged, recipe,
-                  best: values.length > 0 && !run.diverged ? values[0] : null});
-  }
-  return members;
-}
-
 // Sorts the members by their best value; those without a value come last.
 export function ranked(members, high) {
   const worth = (member) => member.best === null ? Infinity : high ? -member.best : member.best;
@@ -171,16 +148,16 @@ export function ranked(members, high) {
 }
 
 function showGroup(group) {
-  const members = ranked(group.members, group.metric !== null && isBetterHigh(group.metric));
+  const members = ranked(group.members, group.metric !== '' && group.high);
   const keys = differences(members.map((member) => [member.recipe ?? {}])).map((row) => row.key);
   const flats = members.map((member) => flat(member.recipe ?? {}, '', new Map()));
-  const labels = text.rowLabels(members.map((member) => member.best), group.metric === null ? '' : unitOf(group.metric));
+  const labels = text.rowLabels(members.map((member) => member.best), unitOf(group.metric));
   const rows = members.map((member, at) => ({...member, at}));
   const [first] = members;
   const said = members.length < 2 || first.best === null ? ''
     : `Best: ${keys.length === 0 ? first.name : keys.map((key) => `${key} = ${flats[0].get(key) ?? '–'}`).join(', ')}`
       + ` (${group.metric} ${labels[0]}, ${first.name})`;
-  const more = group.series.runs.length - members.length;
+  const more = group.leftOut;
   return el('section', {class: 'card wide-card members', 'aria-label': `Runs of ${group.id}`},
     el('div', {class: 'card-head'}, el('h2', {text: `Runs of ${group.id}, best first`})),
     said === '' ? null : el('p', {class: 'winner', text: said}),
@@ -188,7 +165,7 @@ function showGroup(group) {
       {title: 'Run', class: 'words', cell: (row) => el('a', {href: `/runs/${encodeURIComponent(row.id)}`, text: `${row.name} ${row.id}`})},
       {title: 'State', cell: (row) => pillOf(row)},
       ...keys.map((key) => ({title: key, class: 'words', cell: (row) => flats[row.at].get(key) ?? '–'})),
-      ...group.metric === null ? [] : [{title: `${group.metric}, ${isBetterHigh(group.metric) ? 'highest' : 'lowest'}`, class: 'number',
+      ...group.metric === '' ? [] : [{title: `${group.metric}, ${group.high ? 'highest' : 'lowest'}`, class: 'number',
         cell: (row) => el('span', {class: row.at === 0 && said !== '' ? 'best' : '', text: labels[row.at]})}],
     ], rows)),
     more > 0 ? el('p', {class: 'quiet', text: `and ${text.count(more)} more, which are not ranked`}) : null);
@@ -210,30 +187,30 @@ const pathOf = (id) => `/api/v1/runs/${encodeURIComponent(id)}`;
 
 async function readRun(id) {
   const path = pathOf(id);
-  const [{run}, {resolved}] = await Promise.all([getJson(path), getJson(`${path}/recipe`)]);
-  return {id: run.id, path, href: `/runs/${encodeURIComponent(run.id)}`, recipes: [resolved], series: new Series(path), newest: {},
-          title: `${run.name} ${run.id}`, metrics: [], begun: 0, state: run.state, item: run.item};
+  const series = new Series(path);
+  const [view, {resolved}] = await Promise.all([getJson(path), getJson(`${path}/recipe`)]);
+  const {run} = view;
+  const made = {id: run.id, path, href: `/runs/${encodeURIComponent(run.id)}`, recipes: [resolved], series, newest: {},
+                title: `${run.name} ${run.id}`, item: run.item};
+  take(made, view);
+  if (made.metrics.length > CURVES_MOST) await series.readSummary(); // not every curve is read at once
+  return made;
 }
 
 async function readGroup(group) {
-  const series = new Band(group);
-  await series.update();
-  const item = series.runs.length > 0 ? (await getJson(pathOf(series.runs[0]))).run.item : 'token';
-  const run = {id: group, href: `/?q=${encodeURIComponent(group)}`, recipes: [], members: [], metric: null, series, newest: {},
-               metrics: series.names, begun: 0, item, state: 'running',
-               title: `${group}, ${series.runs.length} run${series.runs.length === 1 ? '' : 's'}`};
-  await judge(run);
+  const run = {id: group, href: `/group?name=${encodeURIComponent(group)}`, series: new Band(group), newest: {}, begun: 0, state: 'running'};
+  await readMembers(run);
   return run;
 }
 
-async function judge(group) {
-  group.metric = judgedBy(group.recipes, group.series.names);
-  group.members = await readMembers(group.series.runs, group.metric, group.members);
-  group.recipes = group.members.map((member) => member.recipe);
-  const metric = judgedBy(group.recipes, group.series.names);
-  if (metric === group.metric) return;
-  group.metric = metric; // known only after the recipes were read
-  group.members = await readMembers(group.series.runs, metric, group.members);
+// Reads the table of a group: one answer for all its runs, with the best value of the metric that judges them.
+async function readMembers(group) {
+  const answer = await getJson(`/api/v1/table?recipes=1&group=${encodeURIComponent(group.id)}`);
+  const count = answer.runs.length + answer.left_out;
+  group.members = answer.runs.map((run) => ({...run, best: run.diverged ? null : run.best}));
+  Object.assign(group, {metric: answer.metric, high: answer.higher_is_better, leftOut: answer.left_out, metrics: answer.metrics,
+                        recipes: group.members.map((member) => member.recipe), item: group.members[0]?.item ?? 'token',
+                        title: `${group.id}, ${count} run${count === 1 ? '' : 's'}`});
 }
 
 function take(run, {run: now, attempts, metrics}) {
@@ -243,8 +220,7 @@ function take(run, {run: now, attempts, metrics}) {
 async function update(run) {
   if (run.series instanceof Band) {
     const fresh = await run.series.update();
-    run.metrics = run.series.names;
-    if (fresh) await judge(run);
+    if (fresh) await readMembers(run);
     return fresh;
   }
   const [view, newest] = await Promise.all([getJson(run.path), readNewest(run.path)]);
@@ -256,6 +232,10 @@ async function update(run) {
 
 export async function showCompare() {
   const given = new URLSearchParams(location.search);
+  if (given.getAll('group').length === 1 && !given.get('runs')) { // a group alone has its own page
+    location.replace(`/group?name=${encodeURIComponent(given.get('group'))}`);
+    return;
+  }
   const listed = (text) => (text ?? '').split(',').filter((id) => id !== '');
   const allGroups = given.getAll('group'); // a name may have a comma
   const allIds = [...new Set(listed(document.body.dataset.runs ?? given.get('runs')))];
@@ -272,7 +252,7 @@ export async function showCompare() {
     setText(byId('left-out'), [...leftOut].join('\n'));
   };
   const view = new View();
-  const charts = new RunCharts(byId('charts'), view);
+  const charts = new RunCharts(byId('charts'), view, {tools: chartTools()});
   let runs = null;
   let base = Math.min(Math.max(0, Number.parseInt(given.get('base') ?? '0', 10) || 0),
                       Math.max(0, count - 1));
@@ -284,11 +264,18 @@ export async function showCompare() {
     showGroups(runs);
   };
 
+  const namesShown = () => [...new Set(runs.flatMap((run) => run.metrics))].filter((name) => internal || !isInternal(name));
+  // Reads the curves that are new: all of a few metrics, else those of the charts in the window.
+  const readWanted = () => {
+    const names = namesShown();
+    const wanted = names.length > CURVES_MOST ? charts.wantedNow() : names;
+    return Promise.all(runs.filter((run) => !run.gone).map((run) => run.series.want(wanted)));
+  };
   const setNames = () => {
     const names = [...new Set(runs.flatMap((run) => run.metrics))];
     byId('internal').hidden = !names.some(isInternal);
     byId('internal').setAttribute('aria-pressed', internal ? 'true' : 'false');
-    charts.setNames(names.filter((name) => internal || !isInternal(name)));
+    charts.setNames(namesShown());
   };
   byId('internal').addEventListener('click', () => {
     internal = !internal;
@@ -298,7 +285,7 @@ export async function showCompare() {
     putAddress(address);
     if (!runs) return;
     setNames();
-    tables();
+    readWanted().then(tables).catch(() => again(true)); // shows the error
   });
   const readZooms = (list) => Promise.all(list.filter((run) => !run.gone).map((run) => run.series.readZoom(view)));
 
@@ -373,12 +360,16 @@ export async function showCompare() {
   const again = poll(async () => {
     byId('none').hidden = count > 0;
     byId('comparison').hidden = count === 0;
+    if (count === 0) byId('loading').hidden = true;
     if (count === 0) return QUIET_MS;
     const first = !runs;
     if (first) await begin();
+    byId('loading').hidden = true;
     byId('comparison').hidden = runs.length === 0;
     showLeftOut();
     if (runs.length === 0) return null;
+    if (first) setNames();
+    await readWanted();
     const end = Math.max(...runs.map((run) => run.series.lastStep));
     const fresh = (await Promise.all(runs.map(renewed))).includes(true) || first; // begin() has read the bands
     showLeftOut();

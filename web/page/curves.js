@@ -28,6 +28,8 @@ function canDraw() {
 const axisKind = {step: '', time: 'time', tokens: ''};
 
 const DOT = 2.5; // radius in pixels
+const MARK_PIXELS = 5; // a mark this near to the crosshair is read out
+const MARKS_NAMED = 5;
 const TOO_LARGE = 1e300; // an axis with larger values would be longer than the largest number
 const SMALLER = 1e10;
 
@@ -71,8 +73,9 @@ export class Curves {
   // `short` the title in a narrow place, `source` has the points of `name`, and x gives the place of a point:
   // (point, axis) => number. marks: () => marks on the axis.
   // format: formats a value; kind: of the value axis (text.tickLabels).
-  constructor(canvas, series, {format, kind}, view, marks = () => []) {
-    Object.assign(this, {canvas, series, format, kind, view, marks, factor: 1});
+  // legend: false for many series, which then have a colour `ink` and an address `href` each; the nearest is read out.
+  constructor(canvas, series, {format, kind, legend = true}, view, marks = () => []) {
+    Object.assign(this, {canvas, series, format, kind, view, marks, many: !legend, factor: 1});
     if (!canDraw()) {
       canvas.replaceWith(el('p', {class: 'quiet', text: 'Curves need Chart.js 3 or newer.'}));
       return;
@@ -88,7 +91,7 @@ export class Curves {
         ...this.scales(), animation: false, parsing: false, spanGaps: false, normalized: true,
         responsive: true, maintainAspectRatio: false, events: [],
         plugins: {
-          legend: {display: series.length > 1, align: 'end', onClick: null,
+          legend: {display: legend && series.length > 1, align: 'end', onClick: null,
                    labels: {boxWidth: 14, boxHeight: 2, filter: (item, data) =>
                      !data.datasets[item.datasetIndex].helper
                      && data.datasets[item.datasetIndex].data.length > 0}},
@@ -100,6 +103,11 @@ export class Curves {
     view.listen(() => {}, (x) => this.showCross(x));
   }
 
+  setSeries(series) {
+    this.series = series;
+    if (this.chart) this.chart.options.plugins.legend.display = !this.many && series.length > 1;
+  }
+
   addOverlay() {
     this.cross = el('div', {class: 'cross', hidden: ''});
     this.chosen = el('div', {class: 'chosen', hidden: ''});
@@ -107,7 +115,10 @@ export class Curves {
     this.canvas.parentNode.append(this.cross, this.chosen, this.readout);
     this.canvas.tabIndex = 0;
     this.canvas.addEventListener('pointermove', (event) => this.hover(event));
-    this.canvas.addEventListener('pointerleave', () => this.view.cross(null));
+    this.canvas.addEventListener('pointerleave', () => {
+      this.pointerY = null;
+      this.view.cross(null);
+    });
     this.canvas.addEventListener('pointerdown', (event) => this.grab(event));
     this.canvas.addEventListener('pointerup', (event) => this.release(event));
     this.canvas.addEventListener('pointercancel', () => this.letGo());
@@ -137,21 +148,21 @@ export class Curves {
   // Returns the datasets of a series: the line, its band, and the unsmoothed line if it is smoothed.
   datasets(series, at) {
     const points = series.source.points(series.name);
-    const hue = colour(series.colour);
+    const hue = series.ink ?? colour(series.colour);
     const xs = points.map((point) => series.x(point, this.view.axis));
     const from = (values) => values.map((y, i) => ({x: xs[i], y: y / this.factor}));
-    const line = {label: series.title, borderColor: hue, backgroundColor: hue, borderWidth: 1.75,
+    const line = {label: series.title, borderColor: hue, backgroundColor: hue, borderWidth: this.many ? 1.25 : 1.75,
                   pointBorderWidth: 0, tension: 0, order: 0};
     const helper = {helper: true, borderWidth: 0, pointRadius: 0, borderColor: hue, order: 2,
                     backgroundColor: `color-mix(in srgb, ${hue} 20%, transparent)`};
     const mean = points.map((point) => point.mean);
     const banded = points.some((point) => point.count > 1 || point.runs > 1);
     const helpers = [];
-    if (banded) {
+    if (banded && (!this.many || points.some((point) => point.runs > 1))) {
       helpers.push({...helper, data: from(points.map((p) => p.min))},
                    {...helper, data: from(points.map((p) => p.max)), fill: '-1'});
     }
-    if (this.view.smooth > 0)
+    if (this.view.smooth > 0 && !this.many)
       helpers.push({...helper, order: 1, borderWidth: 1, data: from(mean),
                     borderColor: `color-mix(in srgb, ${hue} 35%, transparent)`});
     const shown = this.view.smooth > 0 ? smoothed(points, this.view.smooth) : mean;
@@ -187,12 +198,37 @@ export class Curves {
   }
 
   describe() {
+    const marks = this.markWords();
+    if (this.many) {
+      const drawn = this.series.filter((s) => s.shown.length > 0).length;
+      this.canvas.setAttribute('aria-label', `By ${this.view.axis}: curves of ${drawn} runs; the table below has their values`);
+      return;
+    }
     const newest = this.series.map((s) => {
       const last = s.shown[s.shown.length - 1];
       return !last ? `no ${s.words} yet`
         : `${s.words} ${this.format(last.last)} at step ${text.count(last.step)}`;
     });
-    this.canvas.setAttribute('aria-label', `By ${this.view.axis}: ${newest.join(', ')}`);
+    this.canvas.setAttribute('aria-label', `By ${this.view.axis}: ${newest.join(', ')}${marks === '' ? '' : `; ${marks}`}`);
+  }
+
+  // The marks as text: "checkpoints at step 500, 1,000; not a number at step 1,010 and 98 more".
+  markWords() {
+    const list = (words, steps) => steps.length === 0 ? [] : [`${words} at step ${steps.slice(0, MARKS_NAMED).map(text.count).join(', ')}`
+      + (steps.length > MARKS_NAMED ? ` and ${text.count(steps.length - MARKS_NAMED)} more` : '')];
+    const marks = this.marks();
+    const kinds = [...new Set(marks.map((mark) => mark.words))];
+    const bad = this.series.flatMap((s) => s.shown.filter((point) => point.bad > 0).map((point) => point.first));
+    return [...kinds.flatMap((words) => list(words, marks.filter((mark) => mark.words === words && mark.step !== null).map((mark) => mark.step))),
+            ...list('not a number', [...new Set(bad)])].join('; ');
+  }
+
+  // The words of marks near a place of the axis.
+  wordsNear(x) {
+    const scale = this.chart.scales.x;
+    const near = (value) => Math.abs(scale.getPixelForValue(value) - scale.getPixelForValue(x)) <= MARK_PIXELS;
+    return [...new Set([...this.marks().filter((mark) => near(mark.x)).map((mark) => mark.words),
+                        ...this.bad?.some(near) ? ['not a number'] : []])];
   }
 
   // --- the pointer
@@ -206,6 +242,7 @@ export class Curves {
   hover(event) {
     if (!this.chart) return;
     const at = this.at(event);
+    this.pointerY = event.clientY - this.canvas.getBoundingClientRect().top;
     this.view.cross(this.chart.scales.x.getValueForPixel(at));
     if (this.start === undefined) return;
     this.chosen.hidden = Math.abs(at - this.start) < DRAG_PIXELS;
@@ -229,7 +266,11 @@ export class Curves {
     if (start === undefined) return;
     const end = this.at(event);
     this.letGo();
-    if (Math.abs(end - start) < DRAG_PIXELS) return;
+    if (Math.abs(end - start) < DRAG_PIXELS) {
+      const near = this.many ? this.nearest(this.chart.scales.x.getValueForPixel(end)) : null;
+      if (near?.href) location.assign(near.href);
+      return;
+    }
     const [low, high] = [start, end].sort((a, b) => a - b)
       .map((pixel) => this.chart.scales.x.getValueForPixel(pixel));
     const inside = this.series.flatMap((s) => s.shown.filter((_, i) => s.xs[i] >= low
@@ -251,9 +292,11 @@ export class Curves {
     this.cross.style.left = `${pixel}px`;
     this.cross.style.top = `${area.top}px`;
     this.cross.style.height = `${area.bottom - area.top}px`;
-    const said = this.series.map((s) => this.said(s, x)).filter(Boolean);
+    const near = this.many ? this.nearest(x) : null;
+    const said = (this.many ? near ? [near] : [] : this.series).map((s) => this.said(s, x)).filter(Boolean);
     setText(this.readout, said.length === 0 ? ''
-      : `${said.map((one) => one.words).join(' · ')} at ${text.count(said[0].step)}`);
+      : [`${said.map((one) => one.words).join(' · ')} at ${text.count(said[0].step)}`, ...this.wordsNear(x)].join(' · '));
+    if (this.many) this.readout.hidden = said.length === 0;
     this.placeReadout(area, pixel);
   }
 
@@ -266,7 +309,22 @@ export class Curves {
     this.readout.style.right = left ? 'auto' : '4px';
   }
 
-  said(series, x) {
+  // Of many series, the one whose curve is nearest to the pointer; null if the pointer is over another chart.
+  nearest(x) {
+    if (this.pointerY === null || this.pointerY === undefined) return null;
+    let best = null;
+    let least = Infinity;
+    for (const series of this.series) {
+      const point = this.pointAt(series, x);
+      const value = point && (Number.isFinite(point.mean) ? point.mean : null);
+      if (value === null || value === undefined) continue;
+      const away = Math.abs(this.chart.scales.y.getPixelForValue(value / this.factor) - this.pointerY);
+      if (away < least) [best, least] = [series, away];
+    }
+    return best;
+  }
+
+  pointAt(series, x) {
     const xs = series.xs ?? [];
     let low = 0;
     for (let high = xs.length; low < high;) {
@@ -275,9 +333,14 @@ export class Curves {
       else high = middle;
     }
     if (low > 0 && (low === xs.length || x - xs[low - 1] < xs[low] - x)) low--;
-    const point = series.shown?.[low];
+    return series.shown?.[low];
+  }
+
+  said(series, x) {
+    const point = this.pointAt(series, x);
     if (!point) return null;
     const mean = this.format(Number.isFinite(point.mean) ? point.mean : null);
+    if (this.many) return {words: `${series.title}: ${mean}`, step: point.step};
     if (this.series.length > 2) return {words: `${series.short} ${mean}`, step: point.step};
     const [least, most] = [this.format(point.min), this.format(point.max)];
     return {words: `${this.series.length > 1 ? `${series.title} ` : ''}${mean}`

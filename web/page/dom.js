@@ -34,19 +34,28 @@ export function pill(state, activity = state) {
 
 // Returns the state by which a run is coloured: a run whose newest loss is not a number is not good.
 export function shownState(run) {
-  return run.diverged && ['finished', 'running'].includes(run.state) ? 'failed' : run.state;
+  return run.diverged && ['finished', 'running', 'stopping'].includes(run.state) ? 'failed' : run.state;
 }
 
+// A run that has diverged is red, and says so.
 export function pillOf(run) {
-  return run.activity === 'diverged' ? el('span', {class: 'pill failed', text: run.activity}) : pill(run.state, run.activity);
+  if (!run.diverged || ['failed', 'stopped'].includes(run.state)) return pill(run.state, run.activity);
+  return el('span', {class: 'pill failed', text: run.activity === 'diverged' || run.state === 'finished' ? 'diverged' : `${run.activity}, diverged`});
 }
 
 // Returns the group and the tags of a run, for lists and for the page of a run.
 export function labelsOf(run) {
   const group = run.group === '' ? []
-    : [el('a', {class: 'tag', href: `/compare?group=${encodeURIComponent(run.group)}`,
-                title: 'Its runs as one band', text: run.group})];
-  return [...group, ...run.tags.split(' ').filter((word) => word !== '').map((word) => el('span', {class: 'tag', text: word}))];
+    : [el('a', {class: 'group', href: `/group?name=${encodeURIComponent(run.group)}`, title: `Group ${run.group}: all its runs`,
+                text: run.group})];
+  return [...group, ...run.tags.split(' ').filter((word) => word !== '').map((word) =>
+    el('a', {class: 'tag', href: `/?tag=${encodeURIComponent(word)}`, title: `Tag ${word}: runs that have it`, text: word}))];
+}
+
+// The elements that search and show charts.
+export function chartTools() {
+  const byId = (id) => document.getElementById(id);
+  return {search: byId('find-metrics'), hidden: byId('hidden-metrics'), none: byId('no-metrics')};
 }
 
 export function progressBar(step, total, state) {

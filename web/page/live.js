@@ -27,6 +27,7 @@ export async function getJson(path) {
     const error = new Error(body.error ? body.error.message : answer.statusText);
     error.answered = true;
     error.gone = answer.status === 404;
+    error.refused = answer.status === 400;
     error.locked = answer.status === 401 || answer.status === 403;
     throw error;
   }

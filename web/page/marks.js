@@ -14,7 +14,7 @@ export function marksOf(run, attempts, checkpoints) {
                   kind: a.state, words: a.state});
   }
   for (const c of checkpoints)
-    marks.push({step: c.step, time: c.time_ms, kind: 'checkpoint', words: ''});
+    marks.push({step: c.step, time: c.time_ms, kind: 'checkpoint', words: 'checkpoint'});
   return marks;
 }
 
@@ -36,19 +36,36 @@ function triangle(ctx, x, y, up, hue) {
   ctx.fill();
 }
 
+// Returns the places that are not too close to the one before to be told apart.
+function apart(places) {
+  let last = -Infinity;
+  return [...places].sort((a, b) => a - b).filter((at) => {
+    const kept = at - last >= 9;
+    if (kept) last = at;
+    return kept;
+  });
+}
+
 const hues = {start: 'running', failed: 'failed', stopped: 'stopped'};
 
-function drawMark(ctx, mark, x, area) {
+// Writes words next to a mark, on the side that has room.
+function write(ctx, words, x, y, area) {
+  const left = x > area.right - 80;
+  ctx.textAlign = left ? 'right' : 'left';
+  ctx.fillText(words, x + (left ? -6 : 6), y);
+}
+
+// first: the first mark of its kind, which has its name next to it.
+function drawMark(ctx, mark, x, area, first) {
   if (mark.kind === 'checkpoint') {
     triangle(ctx, x, area.bottom, true, colour('finished'));
+    if (first) write(ctx, mark.words, x, area.bottom - 2, area);
     return;
   }
   const hue = colour(hues[mark.kind]);
   line(ctx, x, area, hue, mark.kind === 'start' ? [4, 3] : [1, 2]);
   ctx.fillStyle = hue;
-  const left = x > area.right - 70;
-  ctx.textAlign = left ? 'right' : 'left';
-  ctx.fillText(mark.words, x + (left ? -4 : 4), area.top + (mark.kind === 'start' ? 10 : 22));
+  write(ctx, mark.words, x, area.top + (mark.kind === 'start' ? 10 : 22), area);
 }
 
 // Chart.js plugin for Curves: marks() gives each mark with its x, `bad` the x of values that are not finite.
@@ -59,12 +76,16 @@ export const marksPlugin = (curves) => ({
     ctx.save();
     ctx.lineWidth = 1;
     ctx.font = `11px ${Chart.defaults.font.family}`;
+    const named = new Set();
     for (const mark of curves.marks()) {
       const at = x.getPixelForValue(mark.x);
-      if (at >= area.left && at <= area.right) drawMark(ctx, mark, at, area);
+      if (at < area.left || at > area.right) continue;
+      drawMark(ctx, mark, at, area, !named.has(mark.kind));
+      named.add(mark.kind);
     }
-    for (const value of curves.bad ?? [])
-      triangle(ctx, x.getPixelForValue(value), area.top, false, colour('failed'));
+    const bad = apart((curves.bad ?? []).map((value) => x.getPixelForValue(value)));
+    for (const at of bad) triangle(ctx, at, area.top, false, colour('failed'));
+    if (bad.length > 0) write(ctx, 'not a number', bad[0], area.top + 32, area);
     ctx.restore();
   },
 });

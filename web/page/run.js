@@ -1,5 +1,5 @@
 // run: shows one run while it trains. News are merged into what is shown; cursors record how far it was read.
-import {el, labelsOf, pill, pillOf, progressBar, setText, shownState} from '/dom.js';
+import {chartTools, el, labelsOf, pill, pillOf, progressBar, setText, shownState} from '/dom.js';
 import {ACTIVE_MS, Live, QUIET_MS, getJson, isActive, keepAddress, poll} from '/live.js';
 import {Evaluations} from '/evaluations.js';
 import {Checkpoints, Output, Recipe, showAttempts, showChanges, showRanks} from '/panels.js';
@@ -32,12 +32,25 @@ function showHead(run, nodes, now) {
   setText(byId('note'), run.note);
   const state = pillOf(run);
   if (byId('state').textContent !== state.textContent) byId('state').replaceChildren(state);
-  // why the run ended, or the nodes it waits for
-  const reason = run.reason !== '' ? run.reason : nodes.filter((node) => isActive(run.state) && node.state.startsWith('not reachable'))
-    .map((node) => `${node.host}: ${node.state}`).join('\n');
+}
+
+// Shows why the run ended, the nodes it waits for, and whether its loss is still a number.
+function showReason(run, nodes, series) {
+  const diverged = !run.diverged ? [] : [`Diverged: the loss is not a number${sinceStep(series)}.`];
+  const ended = run.reason !== '' ? [run.reason]
+    : nodes.filter((node) => isActive(run.state) && node.state.startsWith('not reachable')).map((node) => `${node.host}: ${node.state}`);
+  const reason = [...diverged, ...ended].join('\n');
   byId('reason').hidden = reason === '';
-  byId('reason').classList.toggle('calm', run.state !== 'failed');
+  byId('reason').classList.toggle('calm', run.state !== 'failed' && !run.diverged);
   setText(byId('reason'), reason);
+}
+
+// Returns " since step 1,010" for the first of the newest points that are all not numbers.
+function sinceStep(series) {
+  const points = series.whole.get('loss') ?? series.whole.get('valid_loss') ?? [];
+  const good = points.findLastIndex((point) => point.count > point.bad);
+  const first = points[good]?.bad > 0 ? points[good] : points[good + 1];
+  return first ? ` since step ${text.count(first.first)}${points[good]?.bad > 0 ? ` to ${text.count(first.step)}` : ''}` : '';
 }
 
 /* Whether a step of the run is a line: of the tasks generate and score. */
@@ -51,6 +64,12 @@ function showProgress(run) {
   setText(byId('eta'), run.eta_seconds !== null ? `about ${text.duration(run.eta_seconds)} left`
     : run.activity.startsWith('waiting for') ? run.activity : isActive(run.state) ? '' : `took ${text.duration(run.elapsed_seconds)}`);
   byId('bar').replaceChildren(progressBar(run.step, run.steps_total, shownState(run)));
+}
+
+const FIGURES = ['loss', 'valid_loss', 'tokens_per_second', 'step_seconds', 'gradient_norm', 'learning_rate', 'lines_per_second'];
+
+function namesOf({run, metrics}) {
+  return hasLines(run) ? [...new Set(['lines_per_second', ...metrics])] : metrics;
 }
 
 function figuresOf(run, series) {
@@ -91,7 +110,7 @@ export function showRun() {
   const path = `/api/v1/runs/${encodeURIComponent(id)}`;
   const view = new View();
   const series = new Series(path);
-  const charts = new RunCharts(byId('charts'), view);
+  const charts = new RunCharts(byId('charts'), view, {tools: chartTools()});
   const checkpoints = new Checkpoints(byId('checkpoints'), path);
   const evaluations = new Evaluations(byId('evaluations-card'), byId('evaluations'), path);
   const recipe = new Recipe(byId('recipe-tabs'), byId('recipe'), byId('recipe-path'), path);
@@ -113,6 +132,7 @@ export function showRun() {
   }, () => {});
 
   const showView = (shown) => {
+    byId('loading').hidden = true;
     showHead(shown.run, shown.nodes, shown.time_ms);
     showChanges(byId('changes'), shown.attempts);
     showProgress(shown.run);
@@ -131,9 +151,10 @@ export function showRun() {
   const showCurves = (shown, fresh) => {
     const old = JSON.stringify(marks);
     marks = marksOf(shown.run, shown.attempts, checkpoints.present);
-    charts.setNames(hasLines(shown.run) ? [...new Set(['lines_per_second', ...shown.metrics])] : shown.metrics);
+    charts.setNames(namesOf(shown));
     if (fresh || old !== JSON.stringify(marks)) charts.draw();
     showFigures(shown.run, series);
+    showReason(shown.run, shown.nodes, series);
   };
 
   let newest = null; // the run as last shown
@@ -162,6 +183,8 @@ export function showRun() {
     newest = shown;
     showView(shown);
     const end = series.lastStep;
+    charts.setNames(namesOf(shown));
+    await series.want([...FIGURES.filter((name) => shown.metrics.includes(name)), ...charts.wantedNow()]);
     const fresh = await series.update(shown.run.attempt, shown.metrics.length);
     if (view.zoomed && (series.zoom === null || (fresh && (view.to ?? end) >= end)))
       await series.readZoom(view);

@@ -1,5 +1,5 @@
 /* run_value: finds the value of a key for a run, and the keys in which the recipes of runs differ. */
-#include "runner/view/runs/runs.h"
+#include "store/run_value.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -7,10 +7,9 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "recipes/fields/fields.h"
-#include "runner/cli/options.h"
-#include "runner/term/term.h"
+#include "base/display.h"
 #include "store/curve.h"
+#include "store/store_int.h"
 
 static dt_run_value missing(void)
 {
@@ -153,31 +152,96 @@ static const json_t *find_field(const json_t *recipe, const char *key)
     return NULL;
 }
 
-/* Splits "valid_loss.min" into the metric valid_loss and which value is wanted. */
-static dt_metric_which split_metric(char *name, size_t size, const char *key)
+/* What a key asks of a metric. */
+typedef struct asked {
+    char name[128];
+    dt_metric_which which;
+    int64_t until; /* the last step that counts; INT64_MAX: all */
+} asked;
+
+/* Splits "valid_loss.min" and "valid_loss@1000". */
+static void split_metric(asked *out, const char *key)
 {
     size_t length = strlen(key);
-    dt_metric_which which = DT_METRIC_LAST;
+    const char *at = strrchr(key, '@');
+    char *end = NULL;
 
-    if (length > 4 && strcmp(key + length - 4, ".min") == 0)
-        which = DT_METRIC_LOWEST;
-    else if (length > 4 && strcmp(key + length - 4, ".max") == 0)
-        which = DT_METRIC_HIGHEST;
-    length -= which != DT_METRIC_LAST ? 4 : 0;
-    length = length < size ? length : size - 1;
-    memcpy(name, key, length);
-    name[length] = '\0';
-    return which;
+    out->which = DT_METRIC_LAST;
+    out->until = INT64_MAX;
+    if (at != NULL && at[1] >= '0' && at[1] <= '9' && strlen(at) < 18) {
+        int64_t step = strtoll(at + 1, &end, 10);
+
+        if (*end == '\0') {
+            out->until = step;
+            length = (size_t)(at - key);
+        }
+    } else if (length > 4 && strcmp(key + length - 4, ".min") == 0) {
+        out->which = DT_METRIC_LOWEST;
+    } else if (length > 4 && strcmp(key + length - 4, ".max") == 0) {
+        out->which = DT_METRIC_HIGHEST;
+    }
+    length -= out->which != DT_METRIC_LAST ? 4 : 0;
+    length = length < sizeof(out->name) ? length : sizeof(out->name) - 1;
+    memcpy(out->name, key, length);
+    out->name[length] = '\0';
+}
+
+/* Reads the points up to a step as one bucket, which the pyramid has without reading them. points 0: there are none. */
+static dt_status bucket_read(dt_bucket *out, dt_store *store, const char *run, const asked *a,
+                             dt_error *err)
+{
+    dt_error problem = DT_ERROR_INIT;
+    dt_store_curves curves;
+    dt_bucket *buckets;
+    dt_status st = DT_OK;
+    int64_t count = 0;
+    dt_arena arena;
+
+    *out = (dt_bucket){0};
+    dt_arena_init(&arena, 1024);
+    st = dt_store_curves_find(store, &curves, run, a->name, &arena, &problem);
+    if (st != DT_OK) { /* a run that is not there has no points */
+        st = st == DT_ERR_NOT_FOUND ? DT_OK : DT_FAIL(err, st, "%s", problem.message);
+        goto out;
+    }
+    if (curves.count > 0)
+        DT_TRY(dt_store_curve_buckets(store, &buckets, &count, &curves, 0, 0, a->until, 1, &arena,
+                                      err));
+    if (count > 0)
+        *out = buckets[0];
+out:
+    dt_arena_release(&arena);
+    return st;
+}
+
+static dt_status metric_read(dt_metric_end *out, dt_store *store, const char *run, const asked *a,
+                             dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_bucket bucket;
+
+    if (a->which == DT_METRIC_LAST && a->until == INT64_MAX)
+        return dt_store_metric_end(store, out, run, a->name, a->which, err);
+    DT_TRY(bucket_read(&bucket, store, run, a, err));
+    /* an infinite value may be the extreme; a store that other programs wrote may have no pyramid */
+    if ((bucket.not_finite > 0 || bucket.points == 0) && a->which != DT_METRIC_LAST)
+        return dt_store_metric_end(store, out, run, a->name, a->which, err);
+    out->there = bucket.points > 0;
+    out->step = bucket.last_step;
+    out->value = a->which == DT_METRIC_LOWEST    ? bucket.min
+                 : a->which == DT_METRIC_HIGHEST ? bucket.max
+                                                 : bucket.last;
+out:
+    return st;
 }
 
 dt_status dt_run_value_get(dt_run_value *out, dt_store *store, dt_run_entry *entry, const char *key,
                            dt_arena *arena, dt_error *err)
 {
     const json_t *field;
-    dt_metric_which which;
     dt_status st = DT_OK;
     dt_metric_end end;
-    char name[128];
+    asked a;
 
     if (own(out, entry->run, key, arena))
         return DT_OK;
@@ -186,16 +250,17 @@ dt_status dt_run_value_get(dt_run_value *out, dt_store *store, dt_run_entry *ent
         *out = run_value_of_json(field, arena);
         return DT_OK;
     }
-    which = split_metric(name, sizeof(name), key);
-    DT_TRY(dt_store_metric_end(store, &end, entry->run->id, name, which, err));
+    split_metric(&a, key);
+    DT_TRY(metric_read(&end, store, entry->run->id, &a, err));
     *out = !end.there ? missing() : of_number(isnan(end.value) ? INFINITY : end.value, arena);
 out:
     return st;
 }
 
-dt_status dt_run_key_check(dt_store *store, const char *key, dt_error *err)
+/* --- keys that exist */
+
+bool dt_run_key_is_own(const char *key)
 {
-    const char *names[DT_FIELDS_MAX + 1] = {NULL}, *meant;
     static const dt_run nothing = {.id = "",
                                    .name = "",
                                    .tags = "",
@@ -206,35 +271,58 @@ dt_status dt_run_key_check(dt_store *store, const char *key, dt_error *err)
                                    .recipe_path = "",
                                    .boot_id = ""};
     dt_run_value ignored;
-    char name[128];
     dt_arena arena;
     bool known;
-    dt_status st = DT_OK;
 
     dt_arena_init(&arena, 512);
     known = own(&ignored, &nothing, key, &arena);
     dt_arena_release(&arena);
-    for (size_t i = 0; i < dt_fields_count; i++) {
-        known = known || strcmp(dt_fields[i].path, key) == 0;
-        names[i] = dt_fields[i].path;
+    return known;
+}
+
+dt_status dt_run_key_is_metric(dt_store *store, bool *known, const char *key, dt_error *err)
+{
+    asked a;
+
+    split_metric(&a, key);
+    return dt_store_metric_known(store, known, a.name, err);
+}
+
+dt_status dt_run_key_known(dt_store *store, bool *known, const char *key, dt_error *err)
+{
+    dt_status st = DT_OK;
+    dt_strbuf path;
+    int64_t one;
+
+    dt_strbuf_init(&path);
+    *known = dt_run_key_is_own(key);
+    if (!*known)
+        DT_TRY(dt_run_key_is_metric(store, known, key, err));
+    if (*known || strchr(key, '"') != NULL)
+        goto out;
+    dt_strbuf_add_char(&path, '$');
+    for (const char *at = key; at != NULL && *at != '\0';) {
+        size_t length = strcspn(at, ".");
+
+        dt_strbuf_add_fmt(&path, ".\"%.*s\"", (int)length, at);
+        at += length + (at[length] == '.');
     }
-    if (known)
-        return DT_OK;
-    (void)split_metric(name, sizeof(name), key);
-    DT_TRY(dt_store_metric_known(store, &known, name, err));
-    if (known)
-        return DT_OK;
-    meant = dt_suggest(key, names);
-    if (meant != NULL)
-        DT_THROW(err, DT_ERR_USAGE, "no run has '%s' (did you mean '%s'?)", key, meant);
-    DT_THROW(err, DT_ERR_USAGE,
-             "no run has '%s'; expected a recipe key, a metric, or a key of 'dtrun list --json'",
-             key);
+    DT_TRY(DT_SQL_FIRST(&one, known, &dt_sql_one_int, store, NULL, err,
+                        "SELECT 1 FROM attempts WHERE json_valid(recipe_json) AND"
+                        " json_type(recipe_json, ?1) IS NOT NULL LIMIT 1",
+                        DT_TEXT(path.data)));
 out:
+    dt_strbuf_release(&path);
     return st;
 }
 
-int dt_run_value_order(const dt_run_value *a, const dt_run_value *b)
+/* False for a value that is unknown or not a number: it comes last in both orders. */
+static bool counts(const dt_run_value *value)
+{
+    return value->there && !(value->is_number && isinf(value->number));
+}
+
+static int rising_order(const dt_run_value *a, const dt_run_value *b)
 {
     if (a->there != b->there)
         return a->there ? -1 : 1;
@@ -245,7 +333,14 @@ int dt_run_value_order(const dt_run_value *a, const dt_run_value *b)
     return strcmp(a->text, b->text);
 }
 
-enum { KEY_BYTES = 160, KEYS_MOST = 4 * DT_FIELDS_MAX };
+int dt_run_value_order(const dt_run_value *a, const dt_run_value *b, bool falling)
+{
+    int order = rising_order(a, b);
+
+    return falling && counts(a) && counts(b) ? -order : order;
+}
+
+enum { KEY_BYTES = 160, KEYS_MOST = 1024 };
 
 typedef struct diff {
     const char **keys;
