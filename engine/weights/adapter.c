@@ -208,9 +208,10 @@ dt_status dt_weights_open_base(dt_weights_exporter *e, const dt_checkpoint_info 
             "'%s' is a whole model, not an adapter: export it with '--to hf', without '--merge'",
             options->checkpoint);
     if (adapter && !options->peft && !options->merge)
-        DT_THROW(err, DT_ERR_USAGE,
-                 "'%s' is an adapter: export it with '--to peft', or merged with '--to hf --merge'",
-                 options->checkpoint);
+        DT_THROW(
+            err, DT_ERR_USAGE,
+            "'%s' is an adapter: export it with '--to peft', or add '--merge' for a whole model",
+            options->checkpoint);
     if (!options->merge)
         goto out;
     DT_TRY(dt_weights_find(&e->base_files, e->recipe.model.from, &e->arena, err));

@@ -314,7 +314,8 @@ static dt_status take_field(reading *in, const dt_published_key *key, dt_error *
     if (text == NULL)
         return DT_FAIL(err, DT_ERR_RECIPE, "'%s' has no '%s'", in->where, key->key);
     DT_TRY(check_text(in, key, text, err));
-    put_value(in, &(dt_huggingface_value){key->path, text, key->key, key->at_most});
+    put_value(in, &(dt_huggingface_value){key->path, text, key->key, key->at_most,
+                                          key->letters ? (int64_t)layers_of(in->config) : 0});
 out:
     return st;
 }
@@ -396,13 +397,13 @@ static void take_switches(reading *in, const dt_architecture *kind)
     if (kind->switches == NULL)
         return;
     put_value(in, &(dt_huggingface_value){"model.family", in->out->family->model_type, "model_type",
-                                          false});
+                                          false, 0});
     for (const char *const *path = kind->switches; *path != NULL; path++) {
         const char *text = dt_field_find(*path)->fallback;
 
         if (!dt_huggingface_names(in->out->family, *path))
             put_value(in, &(dt_huggingface_value){*path, strcmp(text, "[]") == 0 ? "" : text, NULL,
-                                                  false});
+                                                  false, 0});
     }
 }
 

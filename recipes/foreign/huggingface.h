@@ -31,6 +31,7 @@ typedef struct dt_huggingface_value {
     const char *path, *text; /* as in a recipe */
     const char *key;         /* key of config.json; NULL: fixed by the family */
     bool at_most;            /* the recipe may set a smaller value */
+    int64_t repeats;         /* above 0: a pattern of the letters of this many blocks */
 } dt_huggingface_value;
 
 typedef struct dt_huggingface_model {

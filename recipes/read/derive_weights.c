@@ -29,18 +29,32 @@ static dt_status refuse(const dt_reading *reading, const char *path, const char 
     return DT_ERR_RECIPE;
 }
 
-/* Returns whether the recipe's value equals this text, or is at most this number. */
-static bool agrees(const dt_reading *reading, const dt_field *field, const char *text, bool at_most)
+/* Whether two patterns, each repeated, have the same letters for this many blocks. */
+static bool repeat_alike(const char *one, const char *other, int64_t blocks)
+{
+    size_t length = strlen(one), length2 = strlen(other);
+
+    for (int64_t i = 0; i < blocks && length > 0 && length2 > 0; i++)
+        if (one[(size_t)i % length] != other[(size_t)i % length2])
+            return false;
+    return length > 0 && length2 > 0;
+}
+
+/* Returns whether the recipe's value means the same as the file's. */
+static bool agrees(const dt_reading *reading, const dt_field *field,
+                   const dt_huggingface_value *value)
 {
     dt_recipe theirs = *reading->recipe;
     json_t *mine, *other;
     bool same;
 
-    DT_ASSERT(dt_huggingface_set(&theirs, field, text, reading->arena, NULL) == DT_OK);
+    DT_ASSERT(dt_huggingface_set(&theirs, field, value->text, reading->arena, NULL) == DT_OK);
     mine = dt_field_to_json(reading->recipe, field);
     other = dt_field_to_json(&theirs, field);
-    same =
-        json_equal(mine, other) || (at_most && json_number_value(mine) < json_number_value(other));
+    same = json_equal(mine, other) ||
+           (value->at_most && json_number_value(mine) < json_number_value(other)) ||
+           (value->repeats > 0 && json_is_string(mine) &&
+            repeat_alike(json_string_value(mine), value->text, value->repeats));
     json_decref(mine);
     json_decref(other);
     return same;
@@ -57,7 +71,7 @@ static dt_status take_from(dt_reading *reading, const dt_huggingface_value *valu
         dt_reading_derived(reading, value->path, value->text, from);
         return DT_OK;
     }
-    return agrees(reading, field, value->text, value->at_most)
+    return agrees(reading, field, value)
                ? DT_OK
                : refuse(reading, value->path, value->text, where, value->key);
 }
@@ -84,7 +98,7 @@ static dt_status take_config(dt_reading *reading, const json_t *config, const ch
 
     DT_TRY(
         at_from(reading, dt_huggingface_read(&model, config, where, reading->arena, reading->err)));
-    DT_TRY(take(reading, &(dt_huggingface_value){"model.kind", model.kind, "model_type", false},
+    DT_TRY(take(reading, &(dt_huggingface_value){"model.kind", model.kind, "model_type", false, 0},
                 where));
     for (size_t i = 0; i < model.count; i++)
         DT_TRY(take(reading, &model.values[i], where));
@@ -207,7 +221,7 @@ static dt_status take_recipe_field(dt_reading *reading, const dt_recipe *theirs,
         text = written.data;
     }
     text = dt_arena_strdup(reading->arena, text);
-    DT_TRY(take(reading, &(dt_huggingface_value){field->path, text, NULL, false}, where));
+    DT_TRY(take(reading, &(dt_huggingface_value){field->path, text, NULL, false, 0}, where));
 out:
     dt_strbuf_release(&written);
     json_decref(value);
@@ -342,9 +356,9 @@ static dt_status take_numbers(dt_reading *reading, const dt_peft *peft)
 {
     dt_arena *arena = reading->arena;
     const dt_huggingface_value values[] = {
-        {"lora.rank", dt_arena_printf(arena, "%lld", (long long)peft->rank), "r", false},
-        {"lora.alpha", dt_arena_printf(arena, "%.17g", peft->alpha), "lora_alpha", false},
-        {"lora.rslora", peft->rslora ? "true" : "false", "use_rslora", false},
+        {"lora.rank", dt_arena_printf(arena, "%lld", (long long)peft->rank), "r", false, 0},
+        {"lora.alpha", dt_arena_printf(arena, "%.17g", peft->alpha), "lora_alpha", false, 0},
+        {"lora.rslora", peft->rslora ? "true" : "false", "use_rslora", false, 0},
     };
     dt_status st = DT_OK;
 

@@ -122,7 +122,7 @@ says "is an adapter"
 
 # --- exports: the adapter by PEFT's names, and a whole model that scores alike
 expect 2 export "$one" --to hf "$work/none"
-says "is an adapter: export it with '--to peft', or merged with '--to hf --merge'"
+says "is an adapter: export it with '--to peft', or add '--merge' for a whole model"
 [ ! -e "$work/none" ] || fail "a refused export left a folder"
 expect 0 export "$one" --to peft "$work/peft" --json
 json "o['to'] == 'peft'"

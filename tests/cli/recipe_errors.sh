@@ -33,6 +33,19 @@ sed '/^data/d' "$work/tiny.yaml" | refused no_data "data"
 printf '' | refused empty "empty.yaml"
 with 'nodes: [gpu-a, gpu-a]' | refused same_node "same_node.yaml:12:" "gpu-a"
 
+# A pattern of blocks is compared as it repeats over the blocks of the weights, which are two here: w, f.
+cp -r tests/golden/families/gemma3_text "$work/gemma"
+printf '\0\0%.0s' $(seq 400) >"$work/ids.bin"
+cat >"$work/pattern.yaml" <<YAML
+model: {from: gemma, window_layers: wfwwf}
+data: {train: ids.bin, tokens: nanogpt}
+batch: {sequences: 1, tokens: 8}
+schedule: {steps: 1}
+YAML
+expect 0 validate "$work/pattern.yaml"
+expect 2 validate "$work/pattern.yaml" --set model.window_layers=wwwwwf
+says "'model.window_layers' is \"wwwwwf\"" "('layer_types'): leave it out"
+
 # Anchors that multiply are refused, not expanded.
 {
     echo 'a: &a [x,x,x,x,x,x,x,x,x,x]'

@@ -149,10 +149,9 @@ typedef enum dt_row_kind {
     DT_ROW_PROGRESS,
     DT_ROW_STEPS_TOTAL,
     DT_ROW_STATE,
-    DT_ROW_RECORD,  /* record of the attempt, to its folder; a failure is only logged */
-    DT_ROW_PART,    /* part of a task, to its folder */
-    DT_ROW_LINE,    /* line of a rank's log */
-    DT_ROW_DIGESTS, /* piece of a rank's record, to its folder */
+    DT_ROW_RECORD, /* record of the attempt, to its folder; a failure is only logged */
+    DT_ROW_PART,   /* part of a task, to its folder */
+    DT_ROW_LINE,   /* line of a rank's log */
 } dt_row_kind;
 
 typedef struct dt_row {
@@ -182,10 +181,6 @@ typedef struct dt_row {
             bool last, hex; /* hex: the bytes are in hexadecimal */
             const char *text;
         } piece;
-        struct { /* a piece of a record (digest_file.h) */
-            int64_t rank, offset;
-            const char *text;
-        } digests;
         struct {
             dt_rank_log *log; /* outlives the rows */
             int64_t rank;

@@ -250,6 +250,21 @@ void dt_summary_add_incident(dt_strbuf *out, const dt_term *term, const dt_incid
         dt_term_add(out, term, DT_STYLE_PLAIN, "  %s\n", incident->lines[i]);
 }
 
+/* Whether the run was trained on conversations. */
+static bool is_chat(const dt_run *run)
+{
+    json_t *recipe = NULL;
+    const char *format = NULL;
+    bool out;
+
+    if (dt_json_parse(&recipe, run->recipe_json, strlen(run->recipe_json), "stored recipe", NULL) ==
+        DT_OK)
+        format = json_string_value(json_object_get(json_object_get(recipe, "data"), "format"));
+    out = format != NULL && strcmp(format, "chat") == 0;
+    json_decref(recipe);
+    return out;
+}
+
 /* Adds commands to try next, with the name by which this program was called. */
 static void add_next(dt_strbuf *out, const dt_term *term, const dt_run *run,
                      const dt_store_checkpoint *checkpoint)
@@ -262,6 +277,9 @@ static void add_next(dt_strbuf *out, const dt_term *term, const dt_run *run,
     if (generates && kind != NULL && kind->reads_pairs)
         dt_term_add(out, term, DT_STYLE_PLAIN,
                     "  %s generate %s --input FILE    translate the lines of a file\n", dtrun,
+                    run->id);
+    else if (generates && is_chat(run))
+        dt_term_add(out, term, DT_STYLE_PLAIN, "  %s chat %s        talk with the model\n", dtrun,
                     run->id);
     else if (generates && (kind == NULL || !kind->reads_rows))
         dt_term_add(out, term, DT_STYLE_PLAIN, "  %s generate %s    generate text\n", dtrun,
