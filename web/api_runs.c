@@ -1,9 +1,10 @@
-/* api_runs: serves the list of runs, one run with its attempts and ranks, its recipe, checkpoints, evaluations
- * and events, and the health check. */
+/* api_runs: serves the list of runs, one run with its attempts and ranks, its recipe, why it is slow, checkpoints,
+ * evaluations and events, and the health check. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "store/why.h"
 #include "web/web_int.h"
 
 /* --- runs */
@@ -227,6 +228,23 @@ dt_status dt_web_recipe(dt_web_request *request, dt_web_reply *reply, dt_error *
                                        dt_web_string_json(run.recipe_text), "resolved",
                                        dt_web_value_json(resolved)),
                              err);
+}
+
+dt_status dt_web_why(dt_web_request *request, dt_web_reply *reply, dt_error *err)
+{
+    dt_status st = DT_OK;
+    json_t *why;
+    dt_run run;
+
+    DT_TRY(dt_web_run(&run, request, err));
+    why = dt_why_read(dt_arena_printf(request->arena, "%s/runs/%s", request->folder, run.id),
+                      run.attempt);
+    DT_TRY(dt_web_reply_json(reply, 200,
+                             json_pack("{so so}", "run", dt_web_string_json(run.id), "why",
+                                       why != NULL ? dt_web_value_json(why) : json_null()),
+                             err));
+out:
+    return st;
 }
 
 dt_status dt_web_health(dt_web_request *request, dt_web_reply *reply, dt_error *err)

@@ -17,6 +17,7 @@ EMBEDDED(app_js);
 EMBEDDED(list_js);
 EMBEDDED(queue_js);
 EMBEDDED(run_js);
+EMBEDDED(why_js);
 EMBEDDED(panels_js);
 EMBEDDED(evaluations_js);
 EMBEDDED(curves_js);
@@ -55,6 +56,7 @@ static const struct {
     {"list.js", SCRIPT, dt_embedded_list_js, dt_embedded_list_js_end},
     {"queue.js", SCRIPT, dt_embedded_queue_js, dt_embedded_queue_js_end},
     {"run.js", SCRIPT, dt_embedded_run_js, dt_embedded_run_js_end},
+    {"why.js", SCRIPT, dt_embedded_why_js, dt_embedded_why_js_end},
     {"panels.js", SCRIPT, dt_embedded_panels_js, dt_embedded_panels_js_end},
     {"evaluations.js", SCRIPT, dt_embedded_evaluations_js, dt_embedded_evaluations_js_end},
     {"live.js", SCRIPT, dt_embedded_live_js, dt_embedded_live_js_end},
@@ -130,6 +132,7 @@ static const dt_web_route routes[] = {
     {"/api/v1/runs/ID/events", dt_web_events, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
     {"/api/v1/runs/ID/logs", dt_web_logs, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
     {"/api/v1/runs/ID/recipe", dt_web_recipe, NULL, DT_WEB_LITTLE, DT_WEB_LOCKED},
+    {"/api/v1/runs/ID/why", dt_web_why, NULL, DT_WEB_LITTLE, DT_WEB_LOCKED},
     {"/api/v1/runs/ID/live", dt_web_live_of_run, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
     {"/api/v1/live", dt_web_live_of_several, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
     {"/api/v1/band", dt_web_band, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
@@ -148,6 +151,7 @@ static const dt_web_route routes[] = {
     {"/list.js", web_file, "list.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/queue.js", web_file, "queue.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/run.js", web_file, "run.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/why.js", web_file, "why.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/panels.js", web_file, "panels.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/evaluations.js", web_file, "evaluations.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/live.js", web_file, "live.js", DT_WEB_NO_STORE, DT_WEB_OPEN},

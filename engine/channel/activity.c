@@ -4,7 +4,9 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "engine/channel/peers.h"
 #include "engine/progress.h"
+#include "engine/stopwatch.h"
 
 #define WAITS 16 /* maximum number of concurrent waits; more are not reported */
 
@@ -18,7 +20,7 @@ typedef struct wait_slot {
 } wait_slot;
 
 static struct {
-    atomic_int_fast64_t step, waited_ns, micro_step, micro_steps;
+    atomic_int_fast64_t step, micro_step, micro_steps;
     _Atomic(const char *) phase;
     wait_slot waits[WAITS];
 } board;
@@ -62,21 +64,12 @@ int dt_activity_wait_begin(const char *what, const char *whom, int64_t number, i
 
 void dt_activity_wait_end(int place)
 {
-    double waited;
-
     dt_progress_made();
     if (place < 0)
         return;
-    waited = dt_clock_monotonic_seconds() - atomic_load(&board.waits[place].since_seconds);
-    atomic_fetch_add_explicit(&board.waited_ns, (int_fast64_t)(waited * 1e9), memory_order_relaxed);
     /* so that the next wait does not show our start time */
     atomic_store(&board.waits[place].since_seconds, 0);
     atomic_fetch_add(&board.waits[place].turn, 1);
-}
-
-double dt_activity_waited_seconds(void)
-{
-    return (double)atomic_load_explicit(&board.waited_ns, memory_order_relaxed) * 1e-9;
 }
 
 typedef struct waiting {
@@ -98,6 +91,38 @@ static bool read_slot(waiting *out, wait_slot *slot)
            out->since_seconds > 0;
 }
 
+static json_t *numbers(const double *values, int count)
+{
+    json_t *out = json_array();
+
+    for (int i = 0; i < count; i++)
+        json_array_append_new(out, json_real(values[i]));
+    return out;
+}
+
+/* Returns the sums of the stopwatch, null before the first step. */
+static json_t *times(void)
+{
+    dt_stopwatch_machine machine;
+    dt_stopwatch_sums sums;
+    json_t *seconds;
+
+    if (!dt_stopwatch_read(&sums, &machine))
+        return json_null();
+    seconds = json_object();
+    for (int i = 0; i < DT_PLACE_COUNT; i++)
+        json_object_set_new(seconds, dt_time_place_names[i],
+                            numbers(sums.seconds[i], DT_PART_COUNT));
+    return json_pack("{s:I, s:o, s:o, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o}", "steps",
+                     (json_int_t)sums.steps, "seconds", seconds, "backward_own",
+                     numbers(sums.backward_own, sums.units), "products_flops", sums.products_flops,
+                     "attention_flops", sums.attention_flops, "sent_bytes", sums.sent_bytes,
+                     "best_bytes_per_second", sums.best_bytes_per_second, "flops_per_second",
+                     machine.flops_per_second, "memory_bytes_per_second",
+                     machine.memory_bytes_per_second, "step_bytes", machine.step_bytes, "peers",
+                     dt_peers_report());
+}
+
 json_t *dt_activity_report(void)
 {
     const char *phase = atomic_load_explicit(&board.phase, memory_order_relaxed);
@@ -117,9 +142,9 @@ json_t *dt_activity_report(void)
         seconds = json_real(dt_clock_monotonic_seconds() - longest.since_seconds);
     }
     return json_pack(
-        "{s:s, s:I, s:s, s:I, s:I, s:I, s:o, s:o}", "event", "where", "step", step, "phase",
+        "{s:s, s:I, s:s, s:I, s:I, s:I, s:o, s:o, s:o}", "event", "where", "step", step, "phase",
         phase != NULL ? phase : "start", "micro_step",
         (json_int_t)atomic_load_explicit(&board.micro_step, memory_order_relaxed), "micro_steps",
         (json_int_t)atomic_load_explicit(&board.micro_steps, memory_order_relaxed), "progress",
-        (json_int_t)dt_progress_count(), "collective", text, "seconds", seconds);
+        (json_int_t)dt_progress_count(), "collective", text, "seconds", seconds, "times", times());
 }

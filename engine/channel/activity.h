@@ -29,10 +29,6 @@ void dt_activity_micro_step(int64_t micro_step, int64_t micro_steps);
 int dt_activity_wait_begin(const char *what, const char *whom, int64_t number, int64_t bytes);
 void dt_activity_wait_end(int place);
 
-/* Total time of this process's finished waits, over all threads. The rank that delays the others
- * waits least. */
-double dt_activity_waited_seconds(void);
-
 /* New reference: {"event":"where","step":12,"phase":"train","micro_step":2,"micro_steps":8,
  * "progress":1234567,"collective":"all_reduce comm/main #1234, 25.0 MB","seconds":12.3}: the
  * longest current wait; collective and seconds are null if there is none. progress: see progress.h. */

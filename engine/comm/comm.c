@@ -6,9 +6,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/process.h"
 #include "engine/channel/activity.h"
 #include "engine/comm/comm_int.h"
+#include "engine/stopwatch.h"
 
 /* --- processes of this machine */
 
@@ -108,8 +110,14 @@ typedef struct traced {
         traced *self = (comm)->state;                                                             \
         dt_comm *inner = &self->inner;                                                            \
         int wait = dt_activity_wait_begin(what, self->name, ++self->number, (int64_t)(bytes_of)); \
+        int part = dt_stopwatch_part(DT_PART_BLOCKED);                                            \
+        int64_t sent = inner->sent_bytes;                                                         \
+        double start = dt_clock_monotonic_seconds();                                              \
         dt_status st = call;                                                                      \
                                                                                                   \
+        if (inner->queue == NULL)                                                                 \
+            dt_stopwatch_message(inner->sent_bytes - sent, dt_clock_monotonic_seconds() - start); \
+        dt_stopwatch_part(part);                                                                  \
         dt_activity_wait_end(wait);                                                               \
         (comm)->sent_bytes = inner->sent_bytes;                                                   \
         return st;                                                                                \

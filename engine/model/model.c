@@ -6,6 +6,7 @@
 
 #include "engine/model/kind.h"
 #include "engine/progress.h"
+#include "engine/stopwatch.h"
 
 dt_philox_key dt_model_dropout_key(const dt_batch *batch, int layer, dt_philox_op op)
 {
@@ -24,6 +25,7 @@ dt_status dt_model_before_unit(dt_model *model, int unit, bool backward, dt_erro
     const dt_model_hooks *hooks = model->hooks;
 
     dt_progress_made();
+    dt_stopwatch_unit(unit, model->unit_count, backward);
     return hooks && hooks->before_unit ? hooks->before_unit(hooks->self, unit, backward, err)
                                        : DT_OK;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/device/queue.h"
+#include "engine/stopwatch.h"
 
 typedef enum job_kind { ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER, BROADCAST } job_kind;
 
@@ -256,15 +257,18 @@ static dt_status follow(dt_async_comm *async, dt_async_comm_ticket ticket, dt_er
 dt_status dt_async_comm_wait(dt_async_comm *async, dt_async_comm_ticket ticket, dt_error *err)
 {
     dt_status st;
+    int part;
 
     DT_ASSERT(ticket <= async->launched);
     if (async->comm.queue != NULL)
         return follow(async, ticket, err);
+    part = dt_stopwatch_part(DT_PART_BLOCKED);
     pthread_mutex_lock(&async->lock);
     while (async->done < ticket && async->failure.code == DT_OK)
         pthread_cond_wait(&async->changed, &async->lock);
     st = tell_failure(async, err);
     pthread_mutex_unlock(&async->lock);
+    dt_stopwatch_part(part);
     return st;
 }
 

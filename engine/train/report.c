@@ -9,6 +9,7 @@
 #include "engine/channel/activity.h"
 #include "engine/device/nvml.h"
 #include "engine/ops/ops.h"
+#include "engine/stopwatch.h"
 #include "engine/train/train_int.h"
 
 /* --- the speed of the machine */
@@ -77,6 +78,34 @@ dt_status dt_measure_matmul(double *flops_per_second, const dt_model *model, dt_
         best = best == 0 || seconds < best ? seconds : best;
     } while (++products < MEASURE_LEAST || start + seconds - begun < MEASURE_SECONDS);
     *flops_per_second = best > 0 ? 2.0 * (double)(train * rows * in * out_width) / best : 0;
+out:
+    dt_device_arena_close(&memory);
+    return st;
+}
+
+#define MEMORY_ELEMS ((int64_t)2 << 20) /* of each operand, in fp32 */
+
+dt_status dt_measure_memory(double *bytes_per_second, dt_device *device, dt_error *err)
+{
+    size_t bytes = (size_t)MEMORY_ELEMS * sizeof(float);
+    dt_device_arena memory = {0};
+    dt_tensor a, b;
+    double best = 0;
+    dt_status st = DT_OK;
+
+    *bytes_per_second = 0;
+    DT_TRY(dt_device_arena_open(&memory, device, 2 * bytes, err));
+    a = dt_tensor_1d(dt_device_arena_take(&memory, bytes), DT_F32, MEMORY_ELEMS);
+    b = dt_tensor_1d(dt_device_arena_take(&memory, bytes), DT_F32, MEMORY_ELEMS);
+    for (int i = 0; i < MEASURE_LEAST + 1; i++) { /* the first one maps the pages */
+        double start = dt_clock_monotonic_seconds(), seconds;
+
+        DT_TRY(device->ops->residual_forward(device, &a, &a, &b, err));
+        DT_TRY(device->synchronize(device, err));
+        seconds = dt_clock_monotonic_seconds() - start;
+        best = i == 1 || (i > 1 && seconds < best) ? seconds : best;
+    }
+    *bytes_per_second = best > 0 ? 3.0 * (double)bytes / best : 0;
 out:
     dt_device_arena_close(&memory);
     return st;
@@ -194,6 +223,23 @@ static dt_status send_metrics(dt_train_session *session, json_t *values, dt_erro
                           err);
 }
 
+/* A step reads weights, gradients and optimizer state at least once, and its activations are written once and
+ * read once. */
+void dt_report_time(const dt_train_session *session)
+{
+    const dt_recipe *recipe = session->recipe;
+    const dt_train_machine *machine = &session->machine;
+    dt_stopwatch_machine about = {
+        .flops_per_second = machine->matmul_flops,
+        .memory_bytes_per_second = machine->memory_bytes_per_second,
+        .step_bytes =
+            (double)session->state.held_bytes +
+            2.0 * (double)session->model->activation_bytes * (double)recipe->batch.accumulate,
+    };
+
+    dt_stopwatch_begin(&about);
+}
+
 void dt_interval_add(dt_interval *interval, const dt_step *step, double seconds)
 {
     interval->steps++;
@@ -282,7 +328,7 @@ dt_status dt_report_step(dt_train_session *session, const dt_step *step, dt_inte
 
 dt_status dt_report_pace(dt_train_session *session, dt_pace *pace, dt_error *err)
 {
-    double now = dt_clock_monotonic_seconds(), waited = dt_activity_waited_seconds();
+    double now = dt_clock_monotonic_seconds(), waited = dt_stopwatch_blocked();
     int64_t steps = session->step - pace->step;
     bool begins = pace->since_seconds == 0;
     dt_status st = DT_OK;

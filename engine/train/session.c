@@ -178,6 +178,7 @@ static dt_status open_device(dt_train_session *session, dt_error *err)
 
     DT_TRY(dt_device_open(&session->device, place->device, (int)place->threads,
                           session->recipe->precision.tf32, err));
+    dt_timed_ops_install(&session->timed_ops, &session->device);
     if (!session->device.host_reads)
         watch_card(session);
     else if (session->mesh.world.rank == 0 && session->recipe->gpus != 0)
@@ -207,6 +208,7 @@ static dt_status open_model(dt_train_session *session, dt_error *err)
                                plan->node_names[plan->ranks[session->mesh.world.rank].node], err));
     DT_TRY(dt_model_open(&session->model, &config, &session->device, err));
     DT_TRY(dt_measure_matmul(&session->machine.matmul_flops, session->model, err));
+    DT_TRY(dt_measure_memory(&session->machine.memory_bytes_per_second, &session->device, err));
 out:
     return st;
 }

@@ -19,6 +19,7 @@
 #include "engine/data/data.h"
 #include "engine/device/device.h"
 #include "engine/model/model.h"
+#include "engine/ops/ops.h"
 #include "engine/optim/schedule.h"
 #include "engine/strategy/strategy.h"
 #include "recipes/plan/plan.h"
@@ -80,9 +81,19 @@ typedef struct dt_train_data {
 
 /* What is known of the machine (report.c). */
 typedef struct dt_train_machine {
-    struct dt_nvml *nvml; /* reads metrics of the GPU; NULL: not available */
-    double matmul_flops;  /* FLOP rate of matrix products, measured at the start */
+    struct dt_nvml *nvml;           /* reads metrics of the GPU; NULL: not available */
+    double matmul_flops;            /* FLOP rate of matrix products, measured at the start */
+    double memory_bytes_per_second; /* the same of a sum in memory; 0: unknown */
 } dt_train_machine;
+
+/* timed_ops: the ops of a device, of which the products and attention are timed (engine/stopwatch.h). The device
+ * uses the table `ops`, which must live as long. Does nothing for a device whose ops return before they have run. */
+typedef struct dt_timed_ops {
+    dt_ops ops; /* first: device->ops points here */
+    const dt_ops *inner;
+} dt_timed_ops;
+
+void dt_timed_ops_install(dt_timed_ops *timed, dt_device *device);
 
 typedef struct dt_train_session dt_train_session;
 
@@ -99,6 +110,7 @@ struct dt_train_session {
     int64_t replicas; /* replicas in this process (dp); otherwise 1 */
 
     dt_device device;
+    dt_timed_ops timed_ops; /* what `device` computes with, timed */
     dt_train_machine machine;
     dt_train_data data;
     dt_model *model;

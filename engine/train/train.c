@@ -8,6 +8,7 @@
 #include "engine/channel/activity.h"
 #include "engine/channel/events.h"
 #include "engine/optim/schedule.h"
+#include "engine/stopwatch.h"
 #include "engine/train/train_int.h"
 
 /* --- the parts of a step */
@@ -16,7 +17,10 @@
 static dt_status dt_step_begin(dt_train_session *session, dt_step *out, dt_error *err)
 {
     int64_t samples = dt_train_session_samples_per_step(session);
+    int place = dt_stopwatch_place(DT_PLACE_INPUT);
     double valid_targets = dt_sampler_valid_targets(&session->data.sampler, 0, samples);
+
+    dt_stopwatch_place(place);
 
     if (valid_targets == 0)
         return DT_FAIL(
@@ -53,16 +57,23 @@ static dt_status step_forward_backward(dt_train_session *session, dt_step *step,
     double loss_scale = session->scaler.scale / step->valid_targets, start, micro_sum;
     dt_status st = DT_OK;
 
+    dt_stopwatch_place(DT_PLACE_UPDATE); /* clears the gradients */
+    dt_stopwatch_part(DT_PART_ARITHMETIC);
     DT_TRY(strategy->step_begin(state, micro_steps, err));
     for (int64_t m = 0; m < micro_steps; m++) {
         start = dt_clock_monotonic_seconds();
         dt_activity_micro_step(m + 1, micro_steps);
+        dt_stopwatch_place(DT_PLACE_INPUT);
+        dt_stopwatch_part(DT_PART_HOST);
         DT_TRY(dt_train_session_fill(session, m, err));
         step->host_overhead_seconds += dt_clock_monotonic_seconds() - start;
+        dt_stopwatch_place(DT_PLACE_FORWARD);
+        dt_stopwatch_part(DT_PART_ARITHMETIC);
         DT_TRY(strategy->forward_backward(state, &session->batch, loss_scale, &micro_sum, err));
         step->loss_sum += micro_sum;
         add_pairs(session, step);
     }
+    dt_stopwatch_place(DT_PLACE_UPDATE);
     DT_TRY(strategy->grads_finish(state, err));
     DT_TRY(strategy->grad_norm(state, &step->gradient_norm, err));
 out:
@@ -154,12 +165,14 @@ static dt_status evaluate(dt_train_session *session, bool *evaluated, bool *last
     bool stopped = false;
     dt_status st = DT_OK;
 
+    dt_stopwatch_place(DT_PLACE_EVALUATE);
     DT_TRY(dt_report_phase(session, "evaluate", err));
     DT_TRY(dt_replicas_compare(session, err));
     DT_TRY(dt_evaluate(session, evaluated, &stopped, err));
     if (*evaluated)
         DT_TRY(dt_report_evaluation(session, err));
     DT_TRY(dt_report_phase(session, "train", err));
+    dt_stopwatch_place(DT_PLACE_LOOP);
     *last = *last || stopped;
 out:
     return st;
@@ -185,11 +198,13 @@ static dt_status evaluate_tasks(dt_train_session *session, bool *last, dt_error 
     bool stopped = false;
     dt_status st = DT_OK;
 
+    dt_stopwatch_place(DT_PLACE_EVALUATE);
     DT_TRY(dt_report_phase(session, "evaluate", err));
     DT_TRY(dt_train_tasks_run(&results, session, &stopped, err));
     if (!stopped)
         DT_TRY(dt_report_tasks(session, results, err));
     DT_TRY(dt_report_phase(session, "train", err));
+    dt_stopwatch_place(DT_PLACE_LOOP);
     *last = *last || stopped;
 out:
     return st;
@@ -219,7 +234,9 @@ static dt_status between_steps(dt_train_session *session, const dt_step *step, b
         DT_TRY(evaluate(session, &evaluated, last, err));
     if (!step->skipped && are_tasks_due(session, due))
         DT_TRY(evaluate_tasks(session, last, err));
+    dt_stopwatch_place(DT_PLACE_SAVE);
     DT_TRY(dt_saving_step(session, evaluated, *last, err));
+    dt_stopwatch_place(DT_PLACE_LOOP);
 out:
     return st;
 }
@@ -250,7 +267,10 @@ static dt_status train_step(dt_train_session *session, dt_step *step, dt_error *
     DT_TRY(step_agree(session, step, err));
     if (!step->skipped)
         DT_TRY(step_update(session, step, err));
+    dt_stopwatch_place(DT_PLACE_INPUT);
+    dt_stopwatch_part(DT_PART_HOST);
     DT_TRY(step_end(session, err));
+    dt_stopwatch_place(DT_PLACE_LOOP);
 out:
     return st;
 }
@@ -279,6 +299,7 @@ static dt_status run(dt_train_session *session, dt_error *err)
     DT_TRY(dt_report_start(session, err));
     DT_TRY(dt_report_phase(session, "train", err));
     DT_TRY(before_steps(session, &last, err));
+    dt_report_time(session);
     while (session->step < recipe->schedule.steps && !last) {
         double start = dt_clock_monotonic_seconds();
 
@@ -289,6 +310,7 @@ static dt_status run(dt_train_session *session, dt_error *err)
             dt_train_session_count_steps(session);
         last = step.stop || step.time_over || session->step >= recipe->schedule.steps;
         dt_interval_add(&interval, &step, dt_clock_monotonic_seconds() - start);
+        dt_stopwatch_step(dt_train_session_sent_bytes(session));
         DT_TRY(dt_report_pace(session, &pace, err));
         if (step.skipped && !last)
             continue;

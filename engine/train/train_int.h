@@ -19,6 +19,8 @@
 dt_status dt_measure_matmul(double *flops_per_second, const dt_model *model, dt_error *err);
 
 /* Free memory of the device; 0 if unknown. */
+/* Measure how fast the device adds numbers that are in its memory: bytes read and written a second. */
+dt_status dt_measure_memory(double *bytes_per_second, dt_device *device, dt_error *err);
 int64_t dt_measure_free_memory(dt_device *device);
 
 /* replicas: checks that ranks which should hold the same parameters still do, bit by bit.
@@ -155,11 +157,13 @@ typedef struct dt_interval {
 
 /* How fast this rank proceeds, reported every PACE_SECONDS (report.c) if there are several ranks. */
 typedef struct dt_pace {
-    /* time of the last report, and total time waited until then */
+    /* time of the last report, and total time blocked in collectives until then */
     double since_seconds, waited_seconds;
     int64_t step;
 } dt_pace;
 
+/* Begin to time the steps (engine/stopwatch.h). */
+void dt_report_time(const dt_train_session *session);
 void dt_interval_add(dt_interval *interval, const dt_step *step, double seconds);
 
 /* sends the events memory, then ready */

@@ -88,6 +88,8 @@ typedef struct dt_agent_rank {
         pid_t telling; /* process of the program that tells most (describe.h); 0: unknown */
         double cpu_seconds,
             quiet_since_seconds; /* of the program; since then neither it nor output */
+        json_t *times;           /* the engine's sums of its stopwatch; NULL: none yet */
+        json_t *samples;         /* of a program: how often each state and wait was seen */
     } heartbeat;
     json_t *before; /* what the program did when it was asked to end; NULL: not asked */
 } dt_agent_rank;
@@ -170,7 +172,7 @@ struct dt_agent {
 
     uv_prepare_t before_wait;
     uv_timer_t alive_timer, ending_timer, diagnosis_timer, proof_timer, cache_pin_timer,
-        output_timer, program_timer;
+        output_timer, program_timer, sample_timer;
     uv_signal_t child_signal, stop_signals[2], asked_signals[2];
 };
 

@@ -116,6 +116,8 @@ static void loop_init(dt_agent *agent)
     uv_timer_init(&agent->loop, &agent->cache_pin_timer);
     uv_timer_init(&agent->loop, &agent->output_timer);
     uv_timer_init(&agent->loop, &agent->program_timer);
+    uv_timer_init(&agent->loop, &agent->sample_timer);
+    agent->sample_timer.data = agent;
     agent->output_timer.data = agent->program_timer.data = agent;
     uv_signal_init(&agent->loop, &agent->child_signal);
     agent->before_wait.data = agent->alive_timer.data = agent->ending_timer.data = agent;

@@ -18,6 +18,7 @@
 #include "runner/view/recipe/recipe_report.h"
 #include "runner/view/runs/results.h"
 #include "runner/view/runs/runs.h"
+#include "runner/view/runs/why.h"
 
 enum { SPARK_COLUMNS = 40, BESIDE_SPARK = 29, EVALUATIONS_SHOWN = 6 };
 
@@ -384,6 +385,37 @@ out:
     return st;
 }
 
+static dt_status print_why(const dt_run *run, const dt_call *call, dt_error *err)
+{
+    json_t *why = NULL;
+    dt_status st = DT_OK;
+    dt_strbuf text;
+    dt_term term;
+
+    dt_term_init(&term, STDOUT_FILENO);
+    dt_strbuf_init(&text);
+    DT_TRY(dt_why_of_run(&why, run, call->arena, err));
+    if (why == NULL)
+        DT_THROW(err, DT_ERR_NOT_FOUND,
+                 "run '%s' has no judgement of its speed: it comes some seconds after the first "
+                 "steps, once all ranks were heard",
+                 run->id);
+    if (call->json) {
+        json_t *object = dt_report_object();
+
+        json_object_update(object, why);
+        DT_TRY(dt_report_json(object, err));
+        goto out;
+    }
+    dt_term_add(&text, &term, DT_STYLE_BOLD, "%s %s\n\n", run->name, run->id);
+    dt_why_add(&text, &term, why, call->arena);
+    DT_TRY(dt_report_styled(&text, err));
+out:
+    json_decref(why);
+    dt_strbuf_release(&text);
+    return st;
+}
+
 static dt_status show(dt_call *call, dt_error *err)
 {
     dt_store *store = NULL;
@@ -392,6 +424,10 @@ static dt_status show(dt_call *call, dt_error *err)
     dt_run run;
 
     DT_TRY(dt_runs_open(&store, &run, call->args->operands[0], call, err));
+    if (dt_arguments_flag(call->args, "why")) {
+        DT_TRY(print_why(&run, call, err));
+        goto out;
+    }
     DT_TRY(gather(&all, store, &run, call->arena, err));
     if (dt_arguments_flag(call->args, "origins") && !call->json) {
         DT_TRY(print_origins(&run, &all, call->arena, err));
@@ -408,6 +444,9 @@ static const dt_option options[] = {
     {.name = "origins",
      .kind = DT_OPTION_FLAG,
      .help = "show which line or --set gave each value of the recipe, and what it overrides"},
+    {.name = "why",
+     .kind = DT_OPTION_FLAG,
+     .help = "show what a step's time is spent on, and which rank slows down the others, and why"},
     {0},
 };
 
@@ -427,6 +466,9 @@ const dt_command dt_command_show = {
         "number of files changed since, and the data with their digests.\n"
         "Prints results of evaluation tasks (`dtrun evaluate`) of each step.\n"
         "--json has them as changes and provenance, the origins of recipe values as origins, and\n"
-        "the results of tasks as evaluations: attempt, step, time_ms and tasks.\n",
+        "the results of tasks as evaluations: attempt, step, time_ms and tasks.\n"
+        "--why prints the last judgement of the supervisor, of the last seconds of training. With\n"
+        "--json: step_seconds, parts, ranks and findings, each with text and evidence\n"
+        "(docs/slow.md).\n",
     .run = show,
 };

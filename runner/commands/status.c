@@ -16,6 +16,7 @@
 #include "runner/top/top.h"
 #include "runner/view/follow/follow.h"
 #include "runner/view/runs/runs.h"
+#include "runner/view/runs/why.h"
 
 enum { BAR_COLUMNS = 40, BAR_LEAST = 8, BESIDE_BAR = 32, NUMBERS_COLUMNS = 64 };
 
@@ -146,6 +147,7 @@ out:
 static dt_status print_text(dt_store *store, const dt_run *run, const dt_call *call, dt_error *err)
 {
     dt_incident incident;
+    json_t *why = NULL;
     dt_status st = DT_OK;
     dt_timing timing;
     dt_strbuf text;
@@ -153,9 +155,11 @@ static dt_status print_text(dt_store *store, const dt_run *run, const dt_call *c
 
     dt_term_init(&term, STDOUT_FILENO);
     dt_strbuf_init(&text);
+    DT_TRY(dt_why_now(&why, run, dt_clock_wall_ms(), call->arena, err));
     DT_TRY(dt_timing_read(&timing, store, run, dt_clock_wall_ms(), call->arena, err));
     add_run(&text, &term, run, &timing);
     DT_TRY(add_attempt(&text, &term, store, run, call->arena, err));
+    dt_why_add_line(&text, &term, why);
     DT_TRY(add_nodes(&text, &term, store, run, &timing.activity, call->arena, err));
     if (run->state == DT_RUN_FAILED) {
         DT_TRY(dt_incident_find(&incident, store, run, call->arena, err));
@@ -163,6 +167,7 @@ static dt_status print_text(dt_store *store, const dt_run *run, const dt_call *c
     }
     DT_TRY(dt_report_styled(&text, err));
 out:
+    json_decref(why);
     dt_strbuf_release(&text);
     return st;
 }
@@ -278,8 +283,10 @@ const dt_command dt_command_status = {
         "step, steps_total, loss, tokens_per_second, eta_seconds and nodes[{host, state,\n"
         "ranks[{rank, pid, state}]}]; unknown values are null. slowest is {rank, seconds}: the\n"
         "rank that the others wait for and the time lost in a step, if it is more than 5 % of the\n"
-        "step. activity is what the run or a rank does, for example 'waiting for gpu-b',\n"
-        "'restarting' or 'not responding'; speed and time left are null while no step can come.\n"
+        "step. slow is [{cause, rank, node, text, evidence, seconds, share}]: what slows the run\n"
+        "down, the worst first (docs/slow.md). activity is what the run or a rank does, for\n"
+        "example 'waiting for gpu-b', 'restarting' or 'not responding'; speed and time left are\n"
+        "null while no step can come.\n"
         "trouble is why the supervisor of an active run cannot work, or null.\n"
         "GROUP is a sweep: prints one line a point; its object has group, ended and points[{name,\n"
         "values, state, run, step, loss, valid_loss}].\n",

@@ -3,7 +3,7 @@ foreach(name launch_env notify)
   dt_test(NAME supervisor_${name} LABEL unit
     SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_supervisor_${name}.c LIBS dt_supervisor)
 endforeach()
-foreach(name nodes restart silence straggler verdict watchdog)
+foreach(name nodes restart silence slow straggler verdict watchdog)
   dt_test(NAME policy_${name} LABEL unit
     SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_policy_${name}.c LIBS dt_supervisor)
 endforeach()

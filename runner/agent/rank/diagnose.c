@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "runner/agent/agent_int.h"
 #include "runner/agent/process/describe.h"
+#include "runner/agent/process/load.h"
 
 /* heartbeat: reports with every `alive` what each rank does, so that the supervisor's watchdog knows whether it
  * advances, and whether it could have (runner/supervisor/policy/watchdog.h).
@@ -43,6 +44,10 @@ void dt_agent_heartbeat_answer(dt_agent_rank *rank, const json_t *where)
     rank->heartbeat.asked = false;
     rank->heartbeat.progress = json_is_integer(progress) ? json_integer_value(progress) : -1;
     rank->heartbeat.waiting = json_is_string(json_object_get(where, "collective"));
+    if (json_is_object(json_object_get(where, "times"))) {
+        json_decref(rank->heartbeat.times);
+        rank->heartbeat.times = json_incref(json_object_get(where, "times"));
+    }
 }
 
 /* A program's sign of progress is its output: dtrun does not know its steps. */
@@ -81,6 +86,65 @@ static json_t *rank_facts(dt_agent_rank *rank)
                      (int)rank->heartbeat.waiting, "answered", (int)!rank->heartbeat.asked);
 }
 
+/* samples: how often the first thread of a program was seen to run, and in which kernel function it slept. An
+ * answer to "what does a program wait for" that needs no tracing. */
+
+#define SAMPLE_MS    250
+#define SAMPLE_KINDS 16 /* kernel functions that are told apart */
+
+static void take_sample(dt_agent_rank *rank)
+{
+    json_t *samples = rank->heartbeat.samples;
+    dt_process_sample seen;
+    char key[80];
+
+    dt_process_sample_read(&seen,
+                           rank->heartbeat.telling != 0 ? rank->heartbeat.telling : rank->pid, "");
+    if (seen.state == 'R')
+        snprintf(key, sizeof(key), "runs");
+    else
+        snprintf(key, sizeof(key), "%c %.64s", seen.state, seen.wchan);
+    if (samples == NULL)
+        samples = rank->heartbeat.samples = json_object();
+    if (json_object_get(samples, key) == NULL && json_object_size(samples) >= SAMPLE_KINDS)
+        snprintf(key, sizeof(key), "%c ", seen.state);
+    json_object_set_new(samples, key,
+                        json_integer(json_integer_value(json_object_get(samples, key)) + 1));
+}
+
+static void on_sample(uv_timer_t *timer)
+{
+    dt_agent *agent = timer->data;
+    bool any = false;
+
+    for (int64_t i = 0; i < agent->rank_count; i++)
+        if (agent->ranks[i].running && agent->ranks[i].program != NULL) {
+            take_sample(&agent->ranks[i]);
+            any = true;
+        }
+    if (!any)
+        uv_timer_stop(timer);
+}
+
+/* Adds what the supervisor judges slowness by (supervisor/policy/slow.h). */
+static void add_load(json_t *facts, dt_agent_rank *rank)
+{
+    bool is_program = rank->program != NULL;
+    pid_t pid = is_program && rank->heartbeat.telling != 0 ? rank->heartbeat.telling : rank->pid;
+    dt_process_load load;
+
+    if (facts == NULL)
+        return;
+    if (dt_process_load_read(&load, pid, ""))
+        json_object_set_new(facts, "load", dt_process_load_json(&load));
+    if (rank->heartbeat.times != NULL)
+        json_object_set(facts, "times", rank->heartbeat.times);
+    if (rank->heartbeat.samples != NULL)
+        json_object_set_new(facts, "samples", json_copy(rank->heartbeat.samples));
+    if (is_program && !uv_is_active((uv_handle_t *)&rank->agent->sample_timer))
+        uv_timer_start(&rank->agent->sample_timer, on_sample, SAMPLE_MS, SAMPLE_MS);
+}
+
 json_t *dt_agent_heartbeat(dt_agent *agent)
 {
     json_t *ranks = json_array();
@@ -89,15 +153,17 @@ json_t *dt_agent_heartbeat(dt_agent *agent)
         dt_agent_rank *rank = &agent->ranks[i];
         json_t *facts = rank->running && rank->diagnosis == NULL ? rank_facts(rank) : NULL;
 
+        add_load(facts, rank);
         if (facts != NULL)
             json_array_append_new(ranks, facts);
         if (rank->running && rank->program == NULL)
             ask(rank);
     }
-    return json_pack("{s:s, s:I, s:I, s:I, s:o}", "event", "alive", "time_ms",
+    return json_pack("{s:s, s:I, s:I, s:I, s:o, s:o}", "event", "alive", "time_ms",
                      (json_int_t)dt_clock_wall_ms(), "clock_ms",
                      (json_int_t)(dt_clock_monotonic_seconds() * 1e3), "next_sequence",
-                     (json_int_t)agent->journal.next_sequence, "ranks", ranks);
+                     (json_int_t)agent->journal.next_sequence, "ranks", ranks, "network",
+                     dt_network_load_json(""));
 }
 
 json_t *dt_agent_program_describe(const dt_agent_rank *rank)

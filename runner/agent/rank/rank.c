@@ -531,5 +531,7 @@ void dt_agent_rank_release(dt_agent_rank *rank)
     rank->kernel_log = -1;
     dt_tail_release(&rank->tail);
     json_decref(rank->before);
-    rank->before = NULL;
+    json_decref(rank->heartbeat.times);
+    json_decref(rank->heartbeat.samples);
+    rank->before = rank->heartbeat.times = rank->heartbeat.samples = NULL;
 }

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,6 +15,7 @@
 #include "base/memory.h"
 #include "runner/supervisor/folder/task_folder.h"
 #include "store/repair.h"
+#include "store/why.h"
 
 /* --- the log of a rank */
 
@@ -221,6 +224,25 @@ static dt_status write_record(const char *folder, const dt_attempt_record *recor
     return DT_OK;
 }
 
+/* Not synced: it is written again with the next judgement. */
+static dt_status write_why(const dt_run_rows_setup *setup, const char *text)
+{
+    char path[PATH_MAX], aside[PATH_MAX];
+    FILE *file;
+    bool whole;
+
+    snprintf(path, sizeof(path), "%s/attempt-%lld/" DT_WHY_FILE, setup->folder,
+             (long long)setup->attempt);
+    snprintf(aside, sizeof(aside), "%s/attempt-%lld/" DT_WHY_FILE ".new", setup->folder,
+             (long long)setup->attempt);
+    file = fopen(aside, "we");
+    whole = file != NULL && fchmod(fileno(file), 0600) == 0 && fputs(text, file) >= 0;
+    whole = file != NULL && fclose(file) == 0 && whole;
+    if (!whole || rename(aside, path) != 0)
+        dt_log_warn("cannot write '%s': %s", path, strerror(errno));
+    return DT_OK;
+}
+
 static dt_status write_row(dt_store *store, const void *what, dt_error *err)
 {
     const queued *one = what;
@@ -250,6 +272,8 @@ static dt_status write_row(dt_store *store, const void *what, dt_error *err)
         return dt_store_run_set_state(store, run, row->state.now, -1, "", row->state.time_ms, err);
     case DT_ROW_RECORD:
         return write_record(folder, row->record);
+    case DT_ROW_WHY:
+        return write_why(one->setup, row->text);
     case DT_ROW_PART:
         return write_piece(folder, row, err);
     case DT_ROW_LINE:
@@ -284,6 +308,9 @@ static void keep_texts(dt_store_writer *writer, dt_row *row)
     case DT_ROW_RANK:
         texts[0] = &row->rank.row.device;
         texts[1] = &row->rank.row.state;
+        break;
+    case DT_ROW_WHY:
+        texts[0] = &row->text;
         break;
     case DT_ROW_PART:
         texts[0] = &row->piece.text;

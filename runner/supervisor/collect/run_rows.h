@@ -150,8 +150,9 @@ typedef enum dt_row_kind {
     DT_ROW_STEPS_TOTAL,
     DT_ROW_STATE,
     DT_ROW_RECORD, /* record of the attempt, to its folder; a failure is only logged */
-    DT_ROW_PART,   /* part of a task, to its folder */
-    DT_ROW_LINE,   /* line of a rank's log */
+    DT_ROW_WHY,  /* why the steps take so long, to the attempt's folder; a failure is only logged */
+    DT_ROW_PART, /* part of a task, to its folder */
+    DT_ROW_LINE, /* line of a rank's log */
 } dt_row_kind;
 
 typedef struct dt_row {
@@ -175,6 +176,7 @@ typedef struct dt_row {
             dt_run_state now;
             int64_t time_ms;
         } state;
+        const char *text;                /* of WHY: JSON */
         const dt_attempt_record *record; /* copied; its strings must outlive the rows */
         struct {                         /* a piece of a part (task_folder.h) */
             int64_t part, offset;

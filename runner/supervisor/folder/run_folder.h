@@ -4,6 +4,7 @@
  *   recipe.yaml, labels.json, environment (launch_env.h), secret, logs/, checkpoints/,
  *   supervisor.{lock,log,starts}
  *   attempt-N/plan.json, history.json (attempt_record.h), node-K/place.json (attempt_record.h)
+ *   attempt-N/why.json: the last judgement of why its steps take so long (policy/slow.h)
  */
 #ifndef DT_RUNNER_SUPERVISOR_FOLDER_RUN_FOLDER_H
 #define DT_RUNNER_SUPERVISOR_FOLDER_RUN_FOLDER_H

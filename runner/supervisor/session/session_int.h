@@ -36,6 +36,7 @@
 #include "runner/supervisor/collect/collector.h"
 #include "runner/supervisor/connection/node_link.h"
 #include "runner/supervisor/folder/attempt_record.h"
+#include "runner/supervisor/policy/slow.h"
 #include "runner/supervisor/policy/verdict.h"
 #include "runner/supervisor/policy/watchdog.h"
 #include "runner/supervisor/supervisor.h"
@@ -78,6 +79,7 @@ typedef struct dt_session_watch {
     bool diagnosis_requested;    /* the ranks were asked for a diagnosis */
     double requested_at_seconds; /* length of the silence at that time */
     json_t *diagnoses;           /* [by rank] their diagnoses */
+    dt_slow slow;                /* why the steps take so long */
 } dt_session_watch;
 
 /* Requests on runs/ID/control.sock (control.c). */

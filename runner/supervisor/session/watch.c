@@ -8,6 +8,7 @@
  * run and be heard. So an unreachable node, a paused machine or a stopped supervisor prove nothing, and
  * pending messages are read first.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -377,6 +378,43 @@ static int64_t leader_of(const dt_session *session)
     return -1;
 }
 
+/* Takes the facts of a node's ranks. A judgement is written to attempt-N/why.json, for commands and the page. */
+static dt_status watch_slowness(dt_supervised_node *node, const dt_message *message, dt_error *err)
+{
+    dt_session *session = node->session;
+    double clock_seconds = (double)dt_message_int(message, "clock_ms", 0) / 1e3;
+    bool judged = false;
+    dt_status st = DT_OK;
+    const json_t *told;
+    json_t *why;
+    char *text;
+    size_t i;
+
+    json_array_foreach(json_object_get(message->json, "ranks"), i, told) {
+        int64_t rank = json_integer_value(json_object_get(told, "rank"));
+        dt_slow_reading reading;
+
+        if (rank >= 0 && rank < session->world_size &&
+            dt_session_rank(session, rank)->row.node == node->index &&
+            dt_slow_reading_parse(&reading, told, clock_seconds) &&
+            dt_slow_add(&session->watch.slow, rank, &reading))
+            judged = true;
+    }
+    if (!judged || session->state != DT_RUN_RUNNING)
+        return DT_OK;
+    why = dt_slow_to_json(&session->watch.slow);
+    json_object_set_new(why, "time_ms", json_integer(dt_clock_wall_ms()));
+    json_object_set_new(why, "attempt", json_integer(session->attempt));
+    text = json_dumps(why, JSON_COMPACT);
+    DT_TRY(dt_collector_put(session->collector,
+                            &(dt_row){.kind = DT_ROW_WHY, .text = text != NULL ? text : ""}, err));
+    DT_TRY(dt_collector_commit(session->collector, err));
+out:
+    free(text);
+    json_decref(why);
+    return st;
+}
+
 void dt_watch_alive(dt_supervised_node *node, const dt_message *message)
 {
     dt_session *session = node->session;
@@ -386,6 +424,11 @@ void dt_watch_alive(dt_supervised_node *node, const dt_message *message)
     dt_status st;
     size_t i;
 
+    st = watch_slowness(node, message, &err);
+    if (st != DT_OK) {
+        dt_session_fail(session, st, &err);
+        return;
+    }
     if (dt_message_int(message, "next_sequence", 0) != dt_session_row(node)->row.acknowledged)
         return; /* earlier events of its ranks are still unread */
     json_array_foreach(json_object_get(message->json, "ranks"), i, told) {
@@ -444,6 +487,10 @@ void dt_watch_open(dt_session *session)
     size_t count = (size_t)session->world_size;
     dt_watchdog_rank *ranks = dt_arena_alloc(&session->arena, count * sizeof(*ranks));
 
+    dt_slow_init(&session->watch.slow,
+                 dt_arena_alloc(&session->arena, count * sizeof(dt_slow_rank)), session->world_size,
+                 session->settings.is_command, 0.9 * dt_times()->heartbeat_seconds, host_of,
+                 session);
     dt_silence_init(&session->watch.silence, session->settings.hang_seconds);
     dt_watchdog_init(&session->watch.watchdog, ranks, session->world_size,
                      session->settings.hang_seconds);

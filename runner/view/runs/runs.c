@@ -11,6 +11,7 @@
 #include "runner/supervisor/rebuild/rebuild.h"
 #include "runner/supervisor/supervisor.h"
 #include "runner/term/term.h"
+#include "runner/view/runs/why.h"
 #include "store/activity.h"
 
 /* Whether the run was stopped while its end could not be written to the history. */
@@ -241,6 +242,7 @@ dt_status dt_runs_status_json(json_t **out, dt_store *store, const dt_run *run, 
     dt_status st = DT_OK;
     dt_node_lines lines;
     dt_attempt *attempts;
+    json_t *why = NULL;
     dt_timing timing;
     int64_t count;
 
@@ -248,8 +250,12 @@ dt_status dt_runs_status_json(json_t **out, dt_store *store, const dt_run *run, 
     DT_TRY(dt_store_attempt_list(store, &attempts, &count, run->id, arena, err));
     DT_TRY(dt_timing_read(&timing, store, run, dt_clock_wall_ms(), arena, err));
     DT_TRY(dt_node_lines_read(&lines, store, run, &timing.activity, arena, err));
+    DT_TRY(dt_why_now(&why, run, dt_clock_wall_ms(), arena, err));
     *out = dt_runs_to_json(run);
     dt_runs_add_activity(*out, run, &timing.activity);
+    json_object_set_new(*out, "slow",
+                        why != NULL ? json_incref(json_object_get(why, "findings")) : json_array());
+    json_decref(why);
     json_object_set_new(*out, "elapsed_seconds", dt_json_number(timing.elapsed_seconds));
     json_object_set_new(*out, "eta_seconds", dt_json_number(timing.eta_seconds));
     json_object_set_new(*out, "attempts", dt_runs_attempts_json(attempts, count));
