@@ -64,6 +64,9 @@ enum {
     DT_CHECKPOINT_END = 8    /* saved at the end of the run, or at a stop */
 };
 
+/* Evaluations of this step that a stop interrupted: a resumed run computes them first. */
+enum { DT_CHECKPOINT_LACKS_VALIDATION = 1, DT_CHECKPOINT_LACKS_TASKS = 2 };
+
 /* A file next to the tensors, for the tokenizer; borrowed until the save ends. */
 typedef struct dt_checkpoint_beside {
     /* "tokenizer.json", "translation.json" or "NAME.tiktoken"; NULL: none */
@@ -83,6 +86,7 @@ typedef struct dt_checkpoint_info {
     /* lowest score so far, including this one, whose checkpoint is complete */
     double best_score;
     unsigned kept_for;     /* reasons of the save: DT_CHECKPOINT_STEPS | ... */
+    unsigned missing;      /* DT_CHECKPOINT_LACKS_VALIDATION | ... */
     const char *optimizer; /* optimizer.kind, which determines the stored moments */
     double loss_scale;     /* loss scale of fp16; 0: none */
     int64_t clean_steps, skipped_steps;

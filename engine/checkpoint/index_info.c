@@ -4,17 +4,46 @@
 #include <math.h>
 #include <string.h>
 
-static const struct {
-    const char *name;
-    unsigned flag;
-} reasons[] = {
-    {"steps", DT_CHECKPOINT_STEPS},
-    {"epoch", DT_CHECKPOINT_EPOCH},
-    {"best", DT_CHECKPOINT_BEST},
-    {"end", DT_CHECKPOINT_END},
-};
+/* Names of flags, which JSON has as a list. */
+typedef struct flag_names {
+    const char *key;
+    const char *names[5]; /* of the flags 1, 2, 4, ...; NULL-terminated */
+} flag_names;
 
-#define REASONS (sizeof(reasons) / sizeof(reasons[0]))
+static const flag_names kept_for = {
+    "kept_for", {"steps", "epoch", "best", "end"}}; /* DT_CHECKPOINT_STEPS, ... */
+static const flag_names missing = {
+    "missing", {"validation", "tasks"}}; /* DT_CHECKPOINT_LACKS_VALIDATION, ... */
+
+static void flags_add(json_t *to, const flag_names *of, unsigned flags)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; of->names[i] != NULL; i++)
+        if (flags & 1u << i)
+            json_array_append_new(list, json_string(of->names[i]));
+    json_object_set_new(to, of->key, list);
+}
+
+/* Unknown names are ignored; a missing list has no flags. */
+static dt_status flags_parse(unsigned *out, const flag_names *of, const json_t *json,
+                             const char *where, dt_error *err)
+{
+    json_t *list = json_object_get(json, of->key), *item;
+    size_t at;
+
+    *out = 0;
+    if (list != NULL && !json_is_array(list))
+        return DT_FAIL(err, DT_ERR_CORRUPT, "%s: '%s' is not a list", where, of->key);
+    json_array_foreach(list, at, item) {
+        const char *name = json_string_value(item);
+
+        for (size_t i = 0; name != NULL && of->names[i] != NULL; i++)
+            if (strcmp(name, of->names[i]) == 0)
+                *out |= 1u << i;
+    }
+    return DT_OK;
+}
 
 static json_t *scaler_make(const dt_checkpoint_info *info)
 {
@@ -27,15 +56,11 @@ static json_t *scaler_make(const dt_checkpoint_info *info)
 
 json_t *dt_checkpoint_info_make(const dt_checkpoint_info *info)
 {
-    json_t *kept_for = json_array();
     json_t *out = json_pack("{s:s, s:i, s:s, s:I, s:I, s:I, s:I}", "format", DT_CHECKPOINT_FORMAT,
                             "version", DT_CHECKPOINT_VERSION, "run", info->run, "attempt",
                             (json_int_t)info->attempt, "step", (json_int_t)info->step, "epoch",
                             (json_int_t)info->epoch, "sample", (json_int_t)info->sample);
 
-    for (size_t i = 0; i < REASONS; i++)
-        if (info->kept_for & reasons[i].flag)
-            json_array_append_new(kept_for, json_string(reasons[i].name));
     json_object_set_new(out, "steps_total", json_integer((json_int_t)info->steps_total));
     json_object_set_new(out, "step_samples", json_integer((json_int_t)info->step_samples));
     json_object_set_new(out, "loss", dt_json_number(info->loss));
@@ -46,7 +71,9 @@ json_t *dt_checkpoint_info_make(const dt_checkpoint_info *info)
     } else {
         json_object_set_new(out, "best_loss", dt_json_number(info->best_score));
     }
-    json_object_set_new(out, "kept_for", kept_for);
+    flags_add(out, &kept_for, info->kept_for);
+    if (info->missing != 0)
+        flags_add(out, &missing, info->missing);
     json_object_set_new(out, "optimizer", json_string(info->optimizer));
     json_object_set_new(out, "scaler", scaler_make(info));
     json_object_set(out, "recipe", info->recipe);
@@ -83,27 +110,6 @@ static dt_status scaler_parse(dt_checkpoint_info *out, const json_t *json, const
         DT_THROW(err, DT_ERR_CORRUPT, "%s: the loss scale is not above 0", where);
 out:
     return st;
-}
-
-/* Parse the reasons of a save. Without any known reason, it counts as saved every few steps. */
-static dt_status kept_for_parse(dt_checkpoint_info *out, const json_t *json, const char *where,
-                                dt_error *err)
-{
-    json_t *list = json_object_get(json, "kept_for"), *item;
-    size_t i;
-
-    if (list != NULL && !json_is_array(list))
-        return DT_FAIL(err, DT_ERR_CORRUPT, "%s: 'kept_for' is not a list", where);
-    json_array_foreach(list, i, item) {
-        const char *name = json_string_value(item);
-
-        for (size_t k = 0; name != NULL && k < REASONS; k++)
-            if (strcmp(name, reasons[k].name) == 0)
-                out->kept_for |= reasons[k].flag;
-    }
-    if (out->kept_for == 0)
-        out->kept_for = DT_CHECKPOINT_STEPS;
-    return DT_OK;
 }
 
 static dt_status number_or_none(double *out, const json_t *json, const char *key, const char *where,
@@ -153,7 +159,10 @@ dt_status dt_checkpoint_info_parse(dt_checkpoint_info *out, const json_t *json, 
     DT_TRY(dt_json_get_int_or(&out->steps_total, json, "steps_total", 0, where, err));
     DT_TRY(dt_json_get_int_or(&out->step_samples, json, "step_samples", 0, where, err));
     DT_TRY(best_parse(out, json, where, err));
-    DT_TRY(kept_for_parse(out, json, where, err));
+    DT_TRY(flags_parse(&out->kept_for, &kept_for, json, where, err));
+    if (out->kept_for == 0)
+        out->kept_for = DT_CHECKPOINT_STEPS;
+    DT_TRY(flags_parse(&out->missing, &missing, json, where, err));
     DT_TRY(dt_json_get_string_or(&out->optimizer, json, "optimizer", "adamw", where, err));
     DT_TRY(scaler_parse(out, json, where, err));
     DT_TRY(dt_json_get_object(&out->recipe, json, "recipe", where, err));

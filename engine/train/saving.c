@@ -99,6 +99,7 @@ static dt_checkpoint_info info_make(dt_train_session *session, unsigned reasons)
         .best_score = is_best ? score_of(session) : session->saving.best.score,
         .best_by = session->recipe->checkpoint.best_by,
         .kept_for = reasons,
+        .missing = session->evaluation.missing,
         .optimizer = json_string_value(json_object_get(optimizer, "kind")),
         .loss_scale = session->scaler.on ? session->scaler.scale : 0,
         .clean_steps = session->scaler.clean_steps,

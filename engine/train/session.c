@@ -47,6 +47,7 @@ static dt_status session_resume(dt_train_session *session, dt_checkpoint *checkp
     if (!session->data.replaces_resumed && session->evaluation.step < 0 && info->epoch > 0)
         session->evaluation.epoch = epoch_before(session, info);
     session->evaluation.bleu = info->valid_bleu;
+    session->evaluation.missing = info->missing;
     session->saving.best.score = info->best_score;
     if (info->best_by != session->recipe->checkpoint.best_by) {
         dt_log_info("checkpoint.best_by has changed since the checkpoint; the best value is reset");

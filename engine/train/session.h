@@ -60,6 +60,7 @@ typedef struct dt_train_evaluation {
     struct dt_valid_bleu *translations; /* computes BLEU; NULL: not computed */
     struct dt_train_tasks *tasks;       /* evaluates 'evaluate.tasks'; NULL: there are none */
     int64_t tasks_step;                 /* the step whose tasks were evaluated; -1: none */
+    unsigned missing;                   /* of this step: DT_CHECKPOINT_LACKS_VALIDATION | ... */
 } dt_train_evaluation;
 
 /* The saves of a run (saving.c). */

@@ -159,7 +159,16 @@ static bool every(int64_t step, int64_t interval)
     return interval > 0 && step % interval == 0;
 }
 
-/* Evaluate. A stop request during the evaluation ends the evaluation and the run. */
+/* Notes in the checkpoint whether an evaluation was interrupted. A stop request during an evaluation ends the run. */
+static void note_stopped(dt_train_session *session, unsigned which, bool stopped, bool *last)
+{
+    if (stopped)
+        session->evaluation.missing |= which;
+    else
+        session->evaluation.missing &= ~which;
+    *last = *last || stopped;
+}
+
 static dt_status evaluate(dt_train_session *session, bool *evaluated, bool *last, dt_error *err)
 {
     bool stopped = false;
@@ -173,7 +182,7 @@ static dt_status evaluate(dt_train_session *session, bool *evaluated, bool *last
         DT_TRY(dt_report_evaluation(session, err));
     DT_TRY(dt_report_phase(session, "train", err));
     dt_stopwatch_place(DT_PLACE_LOOP);
-    *last = *last || stopped;
+    note_stopped(session, DT_CHECKPOINT_LACKS_VALIDATION, stopped, last);
 out:
     return st;
 }
@@ -191,7 +200,6 @@ static bool are_tasks_due(const dt_train_session *session, bool validation_due)
                                              : validation_due);
 }
 
-/* A stop request during the evaluation ends it and the run. */
 static dt_status evaluate_tasks(dt_train_session *session, bool *last, dt_error *err)
 {
     const dt_evaluation_results *results;
@@ -205,7 +213,7 @@ static dt_status evaluate_tasks(dt_train_session *session, bool *last, dt_error 
         DT_TRY(dt_report_tasks(session, results, err));
     DT_TRY(dt_report_phase(session, "train", err));
     dt_stopwatch_place(DT_PLACE_LOOP);
-    *last = *last || stopped;
+    note_stopped(session, DT_CHECKPOINT_LACKS_TASKS, stopped, last);
 out:
     return st;
 }
@@ -241,19 +249,25 @@ out:
     return st;
 }
 
-/* Evaluate before the first step if the previous attempt was stopped during its evaluation: its
- * checkpoint lacks that loss, and the metrics should equal those of an uninterrupted run. */
+/* Evaluate before the first step what a stop of the previous attempt interrupted, so that the metrics equal those of an
+ * uninterrupted run. */
 static dt_status before_steps(dt_train_session *session, bool *last, dt_error *err)
 {
+    unsigned missing = session->evaluation.missing;
     bool evaluated = false;
     dt_status st = DT_OK;
 
-    if (session->step == 0 || session->evaluation.step == session->step ||
-        !is_evaluation_due(session))
+    session->evaluation.missing =
+        session->evaluation.tasks != NULL ? missing & DT_CHECKPOINT_LACKS_TASKS : 0;
+    if (session->step == 0)
         return DT_OK;
-    DT_TRY(evaluate(session, &evaluated, last, err));
+    if (session->evaluation.step != session->step &&
+        (is_evaluation_due(session) || missing & DT_CHECKPOINT_LACKS_VALIDATION))
+        DT_TRY(evaluate(session, &evaluated, last, err));
     if (evaluated)
         DT_TRY(dt_saving_best(session, err));
+    if (session->evaluation.missing & DT_CHECKPOINT_LACKS_TASKS)
+        DT_TRY(evaluate_tasks(session, last, err));
 out:
     return st;
 }
@@ -320,11 +334,12 @@ static dt_status run(dt_train_session *session, dt_error *err)
     }
     DT_TRY(session->comm.barrier(&session->comm, err));
     log_parts(session);
-    DT_TRY(dt_report_finished(session,
-                              session->step >= recipe->schedule.steps ? "steps"
-                              : step.time_over                        ? "time_limit"
-                                                                      : "stopped",
-                              err));
+    DT_TRY(dt_report_finished(
+        session,
+        session->step >= recipe->schedule.steps && session->evaluation.missing == 0 ? "steps"
+        : step.time_over                                                            ? "time_limit"
+                                                                                    : "stopped",
+        err));
 out:
     return st;
 }

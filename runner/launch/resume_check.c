@@ -65,7 +65,7 @@ static bool same_schedule(const dt_recipe *recipe, const dt_checkpoint_info *inf
            json_integer_value(json_object_get(schedule, "epochs")) == recipe->schedule.epochs;
 }
 
-/* Refuses a checkpoint at which all steps of this recipe are done. */
+/* Refuses a checkpoint at which all steps of this recipe, and their evaluations, are done. */
 static dt_status refuse_complete(const dt_run *run, const dt_preflight *flight,
                                  const dt_checkpoint_info *info,
                                  const dt_budget_place *resume_place, bool new_data,
@@ -80,7 +80,7 @@ static dt_status refuse_complete(const dt_run *run, const dt_preflight *flight,
 
     if (facts.told_total == 0 && !new_data && same_schedule(recipe, info))
         facts.saved_total = info->steps_total;
-    if (!dt_completion_reached(&facts))
+    if (!dt_completion_reached(&facts) || (info->missing != 0 && run->state != DT_RUN_FINISHED))
         return DT_OK;
     dt_strbuf_init(&more);
     if (recipe->schedule.steps > 0)
