@@ -112,11 +112,13 @@ typedef struct comparison {
     double difference, largest; /* of the logits; largest: of the adapter's */
 } comparison;
 
-/* Logits of the sample, F32 (T,V), from the folder's weights, or if NULL the checkpoint's. The caller frees *out. */
+/* Logits of the sample, F32 (T,V), from the folder's weights, or if NULL the checkpoint's. Holds the root of the model and a
+ * block at a time. The caller frees *out. */
 static dt_status sample_logits(float **out, int64_t *count, const char *checkpoint,
                                const char *folder, dt_error *err)
 {
-    const dt_loaded_room room = {.batch = 1, .sequences = 1};
+    const dt_loaded_room room = {
+        .batch = 1, .sequences = 1, .tokens = SAMPLE_TOKENS, .by_units = true};
     dt_loaded l = {0};
     int32_t *ids = NULL;
     int64_t tokens, vocab;

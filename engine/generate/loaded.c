@@ -103,31 +103,103 @@ static int64_t largest_param(const dt_model *model)
     return largest;
 }
 
-static dt_status load_weights(dt_loaded *l, dt_error *err)
+static dt_status load_param(dt_loaded *l, int param, dt_error *err)
+{
+    const dt_param *to = &l->model->params[param];
+    dt_box box = dt_box_whole(to->dim, to->ndim);
+    dt_slice whole = dt_slice_whole(&box);
+    dt_status st = DT_OK;
+
+    DT_TRY(l->base != NULL && (to->in_base || l->model->config.lora.rank == 0)
+               ? dt_weights_read(l->host, l->base, l->model, param, &whole, err)
+               : dt_checkpoint_load_param(l->checkpoint, to, l->host, err));
+    DT_TRY(put_weights(l, to, l->host, err));
+out:
+    return st;
+}
+
+/* Implements dt_model_hooks.before_unit. */
+static dt_status load_unit(void *self, int unit, bool backward, dt_error *err)
+{
+    dt_loaded *l = self;
+    const dt_unit *of = &l->model->units[unit];
+    dt_status st = DT_OK;
+
+    (void)backward;
+    for (int i = of->first_param; i < of->first_param + of->param_count; i++)
+        DT_TRY(load_param(l, i, err));
+out:
+    return st;
+}
+
+static dt_status load_weights(dt_loaded *l, bool by_units, dt_error *err)
 {
     int64_t largest = largest_param(l->model);
-    const dt_model *model = l->model;
     dt_status st = DT_OK;
-    float *host;
 
-    host = malloc((size_t)largest * sizeof(float));
-    if (host == NULL)
+    l->host = malloc((size_t)largest * sizeof(float));
+    if (l->host == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for a parameter of %lld elements",
                  (long long)largest);
     if (l->base != NULL)
-        DT_TRY(dt_weights_check(l->base, model, err));
-    for (int i = 0; i < model->param_count; i++) {
-        const dt_param *param = &model->params[i];
-        dt_box box = dt_box_whole(param->dim, param->ndim);
-        dt_slice whole = dt_slice_whole(&box);
-
-        DT_TRY(l->base != NULL && (param->in_base || model->config.lora.rank == 0)
-                   ? dt_weights_read(host, l->base, model, i, &whole, err)
-                   : dt_checkpoint_load_param(l->checkpoint, param, host, err));
-        DT_TRY(put_weights(l, param, host, err));
+        DT_TRY(dt_weights_check(l->base, l->model, err));
+    l->hooks = (dt_model_hooks){.self = l, .before_unit = load_unit};
+    if (by_units) {
+        l->model->hooks = &l->hooks;
+        return DT_OK;
     }
+    for (int unit = 0; unit < l->model->unit_count; unit++)
+        DT_TRY(load_unit(l, unit, false, err));
+    free(l->host);
+    l->host = NULL;
 out:
-    free(host);
+    return st;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The size of the memory of a unit's weights: with `by_units` all blocks share that of the first, which fits each. */
+static dt_unit room_of_unit(const dt_model *model, const dt_loaded_room *room, int unit)
+{
+    dt_unit out = model->units[unit];
+
+    for (int i = 1; room->by_units && unit > 0 && i < model->unit_count; i++) {
+        out.elems = larger(out.elems, model->units[i].elems);
+        out.frozen_elems = larger(out.frozen_elems, model->units[i].frozen_elems);
+    }
+    return out;
+}
+
+static dt_status open_weights(dt_loaded *l, const dt_loaded_room *room, size_t ids, dt_error *err)
+{
+    dt_model *model = l->model;
+    size_t each = dt_dtype_bytes(model->config.dtype), bytes = 0, wide;
+    int own = room->by_units && model->unit_count > 2 ? 2 : model->unit_count;
+    dt_status st = DT_OK;
+    dt_unit size;
+
+    for (int unit = 0; unit < own; unit++) {
+        size = room_of_unit(model, room, unit);
+        bytes += (size_t)size.elems * each + 64 + (size_t)size.frozen_elems * each + 64;
+    }
+    wide = model->config.dtype == DT_F32 ? 0 : (size_t)largest_param(model) * sizeof(float);
+    bytes += wide + 64 + ids * sizeof(int32_t) + 64;
+    DT_TRY(dt_device_arena_open(&l->memory, &l->device, bytes, err));
+    for (int unit = 0; unit < own; unit++) {
+        size = room_of_unit(model, room, unit);
+        model->weights[unit] = dt_device_arena_take(&l->memory, (size_t)size.elems * each);
+        model->frozen[unit] = dt_device_arena_take(&l->memory, (size_t)size.frozen_elems * each);
+    }
+    for (int unit = own; unit < model->unit_count; unit++) {
+        model->weights[unit] = model->weights[1];
+        model->frozen[unit] = model->frozen[1];
+    }
+    l->wide.data = wide > 0 ? dt_device_arena_take(&l->memory, wide) : NULL;
+    l->tokens_in.data = dt_device_arena_take(&l->memory, ids * sizeof(int32_t));
+out:
     return st;
 }
 
@@ -143,16 +215,11 @@ static void take_sides(dt_loaded *l)
     l->recipe.model.pad = sides->target->pad;
 }
 
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 dt_status dt_loaded_open_model(dt_loaded *l, const char *device, int64_t threads, dt_dtype dtype,
                                const dt_loaded_room *room, dt_error *err)
 {
-    size_t bytes = 0, ids, each, wide;
     dt_model_config config;
+    size_t ids;
     int64_t rows;
     dt_status st = DT_OK;
 
@@ -160,7 +227,6 @@ dt_status dt_loaded_open_model(dt_loaded *l, const char *device, int64_t threads
     DT_TRY(dt_config_inference(&config, &l->recipe, dt_tokenizer_vocab(l->tokenizer), err));
     config.incremental = true;
     config.dtype = dtype;
-    each = dt_dtype_bytes(dtype);
     rows = room->sequences * larger(room->versions, 1);
     if (room->tokens > 0 && room->tokens < config.tokens)
         config.tokens = room->tokens;
@@ -172,21 +238,8 @@ dt_status dt_loaded_open_model(dt_loaded *l, const char *device, int64_t threads
     ids = (size_t)larger(config.decoder.context, larger(room->batch, rows));
     DT_TRY(dt_device_open(&l->device, device, (int)threads, false, err));
     DT_TRY(dt_model_open(&l->model, &config, &l->device, err));
-    for (int unit = 0; unit < l->model->unit_count; unit++)
-        bytes += (size_t)l->model->units[unit].elems * each + 64 +
-                 (size_t)l->model->units[unit].frozen_elems * each + 64;
-    wide = dtype == DT_F32 ? 0 : (size_t)largest_param(l->model) * sizeof(float);
-    bytes += wide + 64 + ids * sizeof(int32_t) + 64;
-    DT_TRY(dt_device_arena_open(&l->memory, &l->device, bytes, err));
-    for (int unit = 0; unit < l->model->unit_count; unit++) {
-        l->model->weights[unit] =
-            dt_device_arena_take(&l->memory, (size_t)l->model->units[unit].elems * each);
-        l->model->frozen[unit] =
-            dt_device_arena_take(&l->memory, (size_t)l->model->units[unit].frozen_elems * each);
-    }
-    l->wide.data = wide > 0 ? dt_device_arena_take(&l->memory, wide) : NULL;
-    l->tokens_in.data = dt_device_arena_take(&l->memory, ids * sizeof(int32_t));
-    DT_TRY(load_weights(l, err));
+    DT_TRY(open_weights(l, room, ids, err));
+    DT_TRY(load_weights(l, room->by_units, err));
 out:
     return st;
 }
@@ -221,6 +274,7 @@ dt_status dt_loaded_first_tokens(int32_t **out, int64_t *count, const dt_loaded 
 void dt_loaded_close(dt_loaded *l)
 {
     dt_ids_release(&l->ends);
+    free(l->host);
     dt_device_arena_close(&l->memory);
     dt_model_close(l->model);
     dt_device_close(&l->device);

@@ -38,7 +38,9 @@ typedef struct dt_loaded {
     /* the weights that an adapter was trained on, or that replace the checkpoint's; NULL: neither */
     struct dt_weights *base;
     dt_weights_files base_files;
-    dt_tensor wide; /* F32 staging for a parameter; NULL if the model is F32 */
+    float *host;          /* of one parameter; NULL unless units are read during a pass */
+    dt_model_hooks hooks; /* read units during a pass */
+    dt_tensor wide;       /* F32 staging for a parameter; NULL if the model is F32 */
     dt_tensor
         tokens_in; /* I32, for the tokens of the context, or one per sequence and hypothesis */
 } dt_loaded;
@@ -49,6 +51,8 @@ typedef struct dt_loaded_room {
     int64_t kept;      /* tokens cached per text; 0: the context */
     int64_t versions;  /* hypotheses per translation; 0: one */
     int64_t tokens;    /* tokens of a pass; 0: the context */
+    bool
+        by_units; /* each pass reads a block's weights when it comes to the block, into the memory of one block */
 } dt_loaded_room;
 
 /* Open recipe and tokenizer. A zeroed dt_loaded can be closed. base: the files of the base of an adapter, borrowed until
