@@ -5,7 +5,8 @@
 #include "engine/evaluation/evaluation.h"
 #include "engine/tokens/text_lines.h"
 
-#define FILE_MOST ((size_t)1 << 30)
+#define FILE_MOST       ((size_t)1 << 30)
+#define BYTE_ORDER_MARK "\xef\xbb\xbf"
 
 typedef struct reader {
     dt_strbuf *out;
@@ -38,7 +39,9 @@ static dt_status name_task(dt_evaluation_task *out, const char *path, dt_arena *
 static dt_status check_name(const dt_evaluation_task *tasks, size_t at, dt_error *err)
 {
     for (size_t i = 0; i < at; i++)
-        if (strcmp(tasks[i].name, tasks[at].name) == 0)
+        if (strcmp(tasks[i].path, tasks[at].path) == 0)
+            return DT_FAIL(err, DT_ERR_USAGE, "'%s' is given twice", tasks[i].path);
+        else if (strcmp(tasks[i].name, tasks[at].name) == 0)
             return DT_FAIL(err, DT_ERR_USAGE,
                            "'%s' and '%s' are both the task '%s': rename one of the files",
                            tasks[i].path, tasks[at].path, tasks[i].name);
@@ -64,6 +67,27 @@ static dt_status parse(json_t **out, const char *line, size_t length, const char
     if (*out == NULL)
         return DT_FAIL(err, DT_ERR_USAGE, "%s: not a JSON object: %s (column %d)", where,
                        problem.text, problem.column);
+    return DT_OK;
+}
+
+/* Refuses a file that has rows, but not as lines, by its beginning. */
+static dt_status check_form(const char *path, const dt_strbuf *text, dt_error *err)
+{
+    static const struct {
+        const char *begin, *is;
+    } forms[] = {
+        {"\x1f\x8b", "compressed: unpack it with 'gunzip'"},
+        {"\x28\xb5\x2f\xfd", "compressed: unpack it with 'unzstd'"},
+        {"PAR1", "a Parquet file: write its rows as a .jsonl file (docs/evaluation.md)"},
+        {"\xff\xfe", "in UTF-16: convert it with 'iconv -f utf-16 -t utf-8'"},
+        {"\xfe\xff", "in UTF-16: convert it with 'iconv -f utf-16 -t utf-8'"},
+        {"[", "a JSON list: write an object a line, as 'jq -c .[]' does"},
+    };
+
+    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++)
+        if (text->length >= strlen(forms[i].begin) &&
+            memcmp(text->data, forms[i].begin, strlen(forms[i].begin)) == 0)
+            return DT_FAIL(err, DT_ERR_USAGE, "'%s' is %s", path, forms[i].is);
     return DT_OK;
 }
 
@@ -106,7 +130,10 @@ static dt_status take_row(reader *r, json_t *object, int64_t line, dt_error *err
     DT_TRY(refuse_own(object, r->where, err));
     if (r->defaults != NULL && json_is_object(object))
         json_object_update_missing(object, r->defaults);
-    DT_TRY(dt_evaluation_row_read(&row, object, r->where, r->arena, err));
+    st = dt_evaluation_row_read(&row, object, r->where, r->arena, err);
+    if (st != DT_OK && r->defaults != NULL)
+        dt_error_prefix(err, "'%.400s': with the defaults of the first line", r->task->path);
+    DT_TRY(st);
     if (r->task->rows > 0 && row.kind != r->task->kind)
         DT_THROW(err, DT_ERR_USAGE,
                  "%s: this row is of kind '%s', and the rows before are of kind '%s': a file has "
@@ -152,7 +179,11 @@ static dt_status read_file(dt_strbuf *out, dt_evaluation_task *task, dt_arena *a
 
     dt_strbuf_init(&text);
     DT_TRY(dt_file_read(&text, task->path, FILE_MOST, err));
+    DT_TRY(check_form(task->path, &text, err));
     lines = (dt_text_lines){text.data, text.data + text.length};
+    if (text.length >= strlen(BYTE_ORDER_MARK) &&
+        memcmp(text.data, BYTE_ORDER_MARK, strlen(BYTE_ORDER_MARK)) == 0)
+        lines.at += strlen(BYTE_ORDER_MARK);
     while (dt_text_lines_next(&line, &length, &lines)) {
         number++;
         if (!is_blank(line, length))

@@ -88,7 +88,14 @@ bad "line 1: 'answer' is -1" '{"prompt": "a", "choices": ["b", "c"], "answer": -
 bad "expected the index of the right choice" '{"prompt": "a", "choices": ["b", "c"], "answer": "B"}'
 bad "'choices': text 2 of 2 is empty" '{"prompt": "a", "choices": ["b", ""], "answer": 0}'
 bad "line 2: not a JSON object: " "$good" '{"prompt": "a", "choi'
-bad "line 1: expected a JSON object" '[1, 2]'
+bad "'$work/bad.jsonl' is a JSON list: write an object a line" '[1, 2]'
+bad "line 1: not a JSON object" '"text"'
+bad "'choices' has 0 texts (expected 2 to 1000)" '{"prompt": "a", "choices": [], "answer": 0}'
+bad "'choices': expected text, or a list of texts" '{"prompt": "a", "choices": {"a": "b"}, "answer": 0}'
+bad "'choices': expected text, or a list of texts" '{"prompt": "a", "choices": ["b", 2], "answer": 0}'
+bad "'prompt': expected text" '{"prompt": null, "choices": ["b", "c"], "answer": 0}'
+bad "'answer' is an empty list" '{"prompt": "a", "choices": ["b", "c"], "answer": []}'
+bad "with the defaults of the first line: '$work/bad.jsonl', line 2: unknown field 'tokns'" '{"defaults": {"tokns": 3}}' '{"prompt": "a", "answer": "b"}'
 bad "unknown field 'anser'" '{"prompt": "a", "anser": "b"}'
 bad "expected 'prompt' with 'choices'" '{"question": "a"}'
 bad "line 2: this row is of kind 'text', and the rows before are of kind 'choice'" "$good" '{"text": "a"}'
@@ -104,6 +111,21 @@ bad "task 'bad', line 1: choice 1 has 18 tokens, and the model reads at most 16"
 : >"$work/bad.jsonl"
 expect 2 evaluate "$work/gpt2/model" -t "$work/bad.jsonl"
 says "has no rows"
+printf '%s\n' "$good" | gzip >"$work/bad.jsonl"
+expect 2 evaluate "$work/gpt2/model" -t "$work/bad.jsonl"
+says "'$work/bad.jsonl' is compressed: unpack it with 'gunzip'"
+printf '%s\n' "$good" | iconv -f utf-8 -t utf-16 >"$work/bad.jsonl"
+expect 2 evaluate "$work/gpt2/model" -t "$work/bad.jsonl"
+says "is in UTF-16"
+expect 2 evaluate "$run" -t "$work/letters.jsonl" -t "$work/letters.jsonl"
+says "'$work/letters.jsonl' is given twice"
+
+# --- files of other systems and programs: a byte order mark, CR LF, no line feed at the end, the same id twice
+for lines in '\xef\xbb\xbf%s\n%s' '%s\r\n%s\r\n' '\xef\xbb\xbf{"defaults": {"id": 7}}\r\n\r\n%s\n%s'; do
+    printf "$lines" "$good" "$good" >"$work/lines.jsonl"
+    expect 0 evaluate "$work/gpt2/model" -t "$work/lines.jsonl" --json
+    json "o['tasks'][0]['rows'] == 2"
+done
 mkdir "$work/other"
 cp "$work/letters.jsonl" "$work/other"
 expect 2 evaluate "$run" -t "$work/letters.jsonl" -t "$work/other/letters.jsonl"
