@@ -18,7 +18,7 @@ with open(sys.argv[1] + "/text.jsonl", "w") as out:
     for i in range(40):
         print(json.dumps({"text": some(1 + i % 5)}), file=out)
 with open(sys.argv[1] + "/answer.jsonl", "w") as out:
-    for i in range(60):
+    for i in range(800):
         print(json.dumps({"prompt": some(1)[:4], "answer": "fox", "tokens": 100, "until": ["#"]}), file=out)
 PY
 recipe <<'END'
