@@ -117,12 +117,13 @@ typedef struct dt_checkpoint_place {
     bool lead;
 } dt_checkpoint_place;
 
-/* Result of a save, equal on every rank. */
+/* Result of a save, equal on every rank but for failed_here. */
 typedef struct dt_checkpoint_saved {
     /* name within `parent`; ends in "-2", "-3" if the step already had a checkpoint */
     char directory[64];
-    char digest[33]; /* digest of the index, which contains the digests of the files */
-    int64_t bytes;   /* total size of the checkpoint in bytes */
+    char digest[33];  /* digest of the index, which contains the digests of the files */
+    int64_t bytes;    /* total size of the checkpoint in bytes */
+    bool failed_here; /* after an error: this rank's part failed, so that the error says why */
 } dt_checkpoint_saved;
 
 /* Collective. Each rank writes its chunks; the leads write the index, rename and mark, and all

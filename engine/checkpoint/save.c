@@ -229,23 +229,31 @@ out:
     return st;
 }
 
+/* What this rank did, and then what all did. */
+static dt_status agree(save *run, dt_status mine, const char *doing, dt_error *err)
+{
+    run->saved.failed_here = mine != DT_OK;
+    return dt_checkpoint_agree(run->comm, mine, doing, err);
+}
+
 static dt_status save_steps(save *run, json_t **fragments, json_t **mine, dt_error *err)
 {
     dt_status st = DT_OK;
     bool lead = run->place->lead;
 
+    run->saved.failed_here = run->comm->rank == 0; /* until the name is known */
     DT_TRY(choose_name(run, err));
     st = lead ? begin(run, err) : DT_OK;
-    DT_TRY(dt_checkpoint_agree(run->comm, st, "begin a checkpoint", err));
+    DT_TRY(agree(run, st, "begin a checkpoint", err));
     st = dt_checkpoint_shard_write(mine, run->io, run->partial.data, run->state, err);
     if (st == DT_OK && run->comm->rank == 0 && run->info->tokenizer_file.name != NULL)
         st = dt_checkpoint_beside_write(*mine, run->io, run->partial.data,
                                         &run->info->tokenizer_file, err);
-    DT_TRY(dt_checkpoint_agree(run->comm, st, "write its part of a checkpoint", err));
+    DT_TRY(agree(run, st, "write its part of a checkpoint", err));
     st = checkpoint_gather(fragments, *mine, lead, run->comm, err);
     if (st == DT_OK && lead)
         st = commit(run, fragments, err);
-    DT_TRY(dt_checkpoint_agree(run->comm, st, "put a checkpoint in place", err));
+    DT_TRY(agree(run, st, "put a checkpoint in place", err));
     DT_TRY(run->comm->broadcast(run->comm, &run->saved, sizeof(run->saved), 0, err));
 out:
     return st;
@@ -278,9 +286,8 @@ dt_status dt_checkpoint_save_through(const dt_checkpoint_io *io, dt_checkpoint_s
     fragments = calloc((size_t)run.comm->world_size, sizeof(*fragments));
     DT_ASSERT(fragments != NULL); /* a rank that returned here would make the others wait */
     st = save_steps(&run, fragments, &mine, err);
-    if (st == DT_OK)
-        *out = run.saved;
-    else
+    *out = run.saved;
+    if (st != DT_OK)
         take_back(&run);
     for (int64_t i = 0; i < run.comm->world_size; i++)
         json_decref(fragments[i]);

@@ -404,8 +404,6 @@ dt_status dt_report_checkpoint(dt_train_session *session, const dt_checkpoint_ou
 dt_status dt_report_checkpoint_failed(dt_train_session *session, int64_t step, const char *message,
                                       dt_error *err)
 {
-    if (session->mesh.world.rank != 0)
-        return DT_OK;
     return dt_events_send(session->events,
                           json_pack("{s:s, s:I, s:o}", "event", "checkpoint_failed", "step",
                                     as_json(step), "message", dt_json_text(message)),

@@ -203,7 +203,9 @@ static dt_status tell(dt_train_session *session, const dt_checkpoint_outcome *ou
         return DT_FAIL(err, st, "step %lld: no checkpoint was saved: %s", (long long)outcome->step,
                        message);
     dt_log_error("step %lld: no checkpoint was saved: %s", (long long)outcome->step, message);
-    return dt_report_checkpoint_failed(session, outcome->step, message, err);
+    return outcome->saved.failed_here
+               ? dt_report_checkpoint_failed(session, outcome->step, message, err)
+               : DT_OK; /* those that failed report it */
 }
 
 static dt_status collect(dt_train_session *session, bool wait, dt_error *err)

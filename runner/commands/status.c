@@ -130,6 +130,7 @@ static dt_status add_nodes(dt_strbuf *out, const dt_term *term, dt_store *store,
                            const dt_activity *activity, dt_arena *arena, dt_error *err)
 {
     dt_node_lines lines;
+    dt_unsaved unsaved;
     dt_status st;
 
     DT_TRY(dt_node_lines_read(&lines, store, run, activity, arena, err));
@@ -140,6 +141,11 @@ static dt_status add_nodes(dt_strbuf *out, const dt_term *term, dt_store *store,
         dt_node_lines_add(out, term, &lines, 0);
     else
         add_ranks(out, term, &lines, arena);
+    DT_TRY(dt_unsaved_find(&unsaved, store, run, &lines, arena, err));
+    if (unsaved.step >= 0)
+        dt_term_add(
+            out, term, DT_STYLE_WARN, "\n  the save at step %lld failed, rank %lld on %s: %s\n",
+            (long long)unsaved.step, (long long)unsaved.rank, unsaved.node, unsaved.message);
 out:
     return st;
 }
@@ -281,7 +287,8 @@ const dt_command dt_command_status = {
         "Without RUN, shows the newest run; with --watch and several active runs, shows all of\n"
         "them as 'dtrun top' does. The object of --json has at least run, name, state, attempt,\n"
         "step, steps_total, loss, tokens_per_second, eta_seconds and nodes[{host, state,\n"
-        "ranks[{rank, pid, state}]}]; unknown values are null. slowest is {rank, seconds}: the\n"
+        "ranks[{rank, pid, state}]}]; unknown values are null. unsaved is the last save if it\n"
+        "failed: {step, rank, node, message}. slowest is {rank, seconds}: the\n"
         "rank that the others wait for and the time lost in a step, if it is more than 5 % of the\n"
         "step. slow is [{cause, rank, node, text, evidence, seconds, share}]: what slows the run\n"
         "down, the worst first (docs/slow.md). activity is what the run or a rank does, for\n"

@@ -108,6 +108,26 @@ static void test_a_rank_that_ended_early_is_the_cause(void **state)
           (expected){DT_RUN_FAILED, 1, "rank 0 on a exited with code 1: ValueError: x"});
 }
 
+/* The others wait for it until they count as hanging. */
+static void test_a_rank_that_ended_early_is_named_before_a_hang(void **state)
+{
+    const char *reason;
+    dt_verdict verdict;
+    dt_run_state run_state;
+    int code;
+
+    dt_verdict_init(&verdict, WORLD_SIZE);
+    see(&verdict, "a", EXITED("1", "0", "", "43203000"));
+    dt_verdict_hung(&verdict, "the program hangs: rank 0 on a slept", 43213000);
+    see(&verdict, "a", ENDED("0", "43214000", "2", "slept", "12.0"));
+    dt_verdict_give(&verdict, &run_state, &code, &reason);
+    assert_int_equal(run_state, DT_RUN_FAILED);
+    assert_string_equal(reason,
+                        "rank 1 on a ended with code 0 at 12:00:03Z, before the others; then "
+                        "the program hangs: rank 0 on a slept");
+    dt_verdict_release(&verdict);
+}
+
 /* Of the ranks that were ended after a time-out, the most suspicious one is named. */
 static void test_a_rank_that_others_waited_for_is_named(void **state)
 {
@@ -467,6 +487,7 @@ int main(void)
         cmocka_unit_test(test_two_stops_and_the_first_took_the_peer),
         cmocka_unit_test(test_all_steps_are_done),
         cmocka_unit_test(test_a_rank_that_ended_early_is_the_cause),
+        cmocka_unit_test(test_a_rank_that_ended_early_is_named_before_a_hang),
         cmocka_unit_test(test_a_rank_that_others_waited_for_is_named),
         cmocka_unit_test(test_the_first_cause_is_not_the_first_to_arrive),
         cmocka_unit_test(test_the_message_of_the_rank_is_the_reason),

@@ -368,7 +368,7 @@ bool dt_verdict_may_restart(const dt_verdict *verdict, bool worked)
            (worked || !verdict->untried) && !verdict->stop_asked && verdict->left.length == 0;
 }
 
-/* Puts what explains the failure of a rank that lost another one before the report of that rank. */
+/* Puts what explains the failure of a rank that lost another one, or a hang, before the report of it. */
 static void explain(dt_verdict *verdict)
 {
     bool early = verdict->early.length > 0 && verdict->early_ms <= verdict->cause_time_ms;
@@ -377,7 +377,8 @@ static void explain(dt_verdict *verdict)
     int64_t second = verdict->early_ms / 1000 % (24 * 60 * 60); /* within the day, in UTC */
     char *report;
 
-    if (verdict->cause != DT_CAUSE_PEER || (!early && !(waited && verdict->peer.length > 0)))
+    if ((verdict->cause != DT_CAUSE_PEER && !(verdict->hung && early)) ||
+        (!early && !(waited && verdict->peer.length > 0)))
         return;
     report = dt_strbuf_detach(&verdict->reason);
     if (early)

@@ -186,6 +186,40 @@ out:
     return st;
 }
 
+dt_status dt_unsaved_find(dt_unsaved *out, dt_store *store, const dt_run *run,
+                          const dt_node_lines *lines, dt_arena *arena, dt_error *err)
+{
+    dt_store_checkpoint *saved;
+    dt_store_event *failed, *last;
+    int64_t count, saves;
+    json_t *json = NULL;
+    const char *message;
+    dt_status st = DT_OK;
+
+    *out = (dt_unsaved){.step = -1, .node = "", .message = ""};
+    DT_TRY(dt_store_event_list_of_kind(store, &failed, &count, run->id, "checkpoint_failed", arena,
+                                       err));
+    last = count > 0 ? &failed[count - 1] : NULL;
+    if (last == NULL || last->attempt != run->attempt ||
+        dt_json_parse(&json, last->json, strlen(last->json), "event", NULL) != DT_OK ||
+        dt_json_get_int_or(&out->step, json, "step", -1, "event", NULL) != DT_OK)
+        goto out;
+    DT_TRY(dt_store_checkpoint_list(store, &saved, &saves, run->id, arena, err));
+    if (saves > 0 && saved[0].step >= out->step) {
+        out->step = -1;
+        goto out;
+    }
+    message = json_string_value(json_object_get(json, "message"));
+    out->message = dt_arena_strdup(arena, message != NULL ? message : "");
+    out->rank = last->rank;
+    for (int64_t i = 0; i < lines->nodes_count; i++)
+        if (lines->nodes[i].node == last->node)
+            out->node = lines->nodes[i].name;
+out:
+    json_decref(json);
+    return st;
+}
+
 static dt_style style_of(const dt_node *node)
 {
     return strcmp(node->state, "running") == 0                         ? DT_STYLE_ACCENT

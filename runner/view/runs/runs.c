@@ -243,6 +243,7 @@ dt_status dt_runs_status_json(json_t **out, dt_store *store, const dt_run *run, 
     dt_node_lines lines;
     dt_attempt *attempts;
     json_t *why = NULL;
+    dt_unsaved unsaved;
     dt_timing timing;
     int64_t count;
 
@@ -266,6 +267,13 @@ dt_status dt_runs_status_json(json_t **out, dt_store *store, const dt_run *run, 
                             ? json_null()
                             : json_pack("{s:I, s:f}", "rank", (json_int_t)lines.slowest_rank,
                                         "seconds", lines.slowest_seconds));
+    DT_TRY(dt_unsaved_find(&unsaved, store, run, &lines, arena, err));
+    json_object_set_new(*out, "unsaved",
+                        unsaved.step < 0
+                            ? json_null()
+                            : json_pack("{s:I, s:I, s:s, s:o}", "step", (json_int_t)unsaved.step,
+                                        "rank", (json_int_t)unsaved.rank, "node", unsaved.node,
+                                        "message", dt_json_text(unsaved.message)));
 out:
     return st;
 }

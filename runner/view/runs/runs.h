@@ -210,6 +210,14 @@ dt_status dt_run_table_write(dt_strbuf *out, const dt_term *term, dt_store *stor
 /* Returns a sentence on the event, or NULL if users need not see it. */
 const char *dt_incident_sentence(const dt_store_event *event, dt_arena *arena);
 
+/* A save that failed, and after which none succeeded. */
+typedef struct dt_unsaved {
+    int64_t step, rank; /* step -1: there is none */
+    const char *node, *message;
+} dt_unsaved;
+dt_status dt_unsaved_find(dt_unsaved *out, dt_store *store, const dt_run *run,
+                          const dt_node_lines *lines, dt_arena *arena, dt_error *err);
+
 typedef struct dt_incident {
     int64_t rank;       /* -1: no rank failed */
     const char **lines; /* its last lines of output, at most 50 */
