@@ -55,35 +55,32 @@ out:
 
 /* Reads one run, tests it, and keeps the value of the order in `kept`. A run that was removed does not pass. */
 static dt_status look(bool *passes, dt_run_value *value, dt_store *store, const char *id,
-                      const dt_run_search *search, dt_arena *kept, dt_error *err)
+                      const dt_run_search *search, dt_arena *arena, dt_arena *kept, dt_error *err)
 {
     dt_error problem = DT_ERROR_INIT;
     dt_run_entry entry = {0};
     dt_run_value held;
-    dt_arena arena;
     dt_status st;
     dt_run run;
 
     *passes = false;
-    dt_arena_init(&arena, 0);
     entry.run = &run;
-    st = dt_store_run_find(store, &run, id, &arena, &problem);
+    st = dt_store_run_find(store, &run, id, arena, &problem);
     if (st != DT_OK) {
         st = st == DT_ERR_NOT_FOUND ? DT_OK : DT_FAIL(err, st, "%s", problem.message);
         goto out;
     }
     *passes = true;
     for (size_t i = 0; i < search->filters_count && *passes; i++) {
-        DT_TRY(dt_run_value_get(&held, store, &entry, search->filters[i].key, &arena, err));
+        DT_TRY(dt_run_value_get(&held, store, &entry, search->filters[i].key, arena, err));
         *passes = dt_run_filter_passes(&search->filters[i], &held);
     }
     if (!*passes || search->sort == NULL)
         goto out;
-    DT_TRY(dt_run_value_get(value, store, &entry, search->sort, &arena, err));
+    DT_TRY(dt_run_value_get(value, store, &entry, search->sort, arena, err));
     value->text = dt_arena_strdup(kept, value->text);
 out:
     dt_run_entry_release(&entry);
-    dt_arena_release(&arena);
     return st;
 }
 
@@ -95,12 +92,15 @@ static dt_status search_values(dt_store *store, const char ***ids, int64_t *coun
     candidate *all = dt_arena_alloc_array(arena, (size_t)candidates_count + 1, sizeof(all[0]));
     bool falling = !search->rising, passes;
     dt_status st = DT_OK;
+    dt_arena current; /* of the run that is read */
     size_t kept = 0;
 
+    dt_arena_init(&current, 0);
     DT_TRY(check_keys(store, search, err));
     for (int64_t i = 0; i < candidates_count; i++) {
         all[kept] = (candidate){.id = candidates[i], .value = {.text = ""}, .place = kept};
-        DT_TRY(look(&passes, &all[kept].value, store, candidates[i], search, arena, err));
+        dt_arena_reset(&current);
+        DT_TRY(look(&passes, &all[kept].value, store, candidates[i], search, &current, arena, err));
         kept += passes;
     }
     if (search->sort != NULL)
@@ -113,6 +113,7 @@ static dt_status search_values(dt_store *store, const char ***ids, int64_t *coun
         (*ids)[(*count)++] = all[i].id;
     }
 out:
+    dt_arena_release(&current);
     return st;
 }
 

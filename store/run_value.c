@@ -350,7 +350,7 @@ typedef struct diff {
 
 static bool is_left_out(const char *key)
 {
-    static const char *const keys[] = {"name", "recipe", "notify"};
+    static const char *const keys[] = {"name", "recipe", "needs", "notify"};
 
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
         if (strcmp(key, keys[i]) == 0)

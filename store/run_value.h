@@ -51,7 +51,7 @@ int dt_run_value_order(const dt_run_value *a, const dt_run_value *b, bool fallin
 
 /* recipe_diff: finds the keys in which the recipes of runs differ.
  *
- * Compares resolved recipes field by field, in their order. Ignores the name, notify, and fields that one of two
+ * Compares resolved recipes field by field, in their order. Ignores the name, needs, notify, and fields that one of two
  * recipes does not have because it was written by an older dtrun. Skips runs without a recipe (imported ones).
  */
 

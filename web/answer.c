@@ -271,6 +271,13 @@ static bool gate_passes(dt_web_site *site, struct MHD_Connection *connection, co
     return status == 0;
 }
 
+/* A list by the values of keys reads every run. */
+static bool reads_much(const dt_web_route *route, const dt_web_request *request)
+{
+    return route->cost == DT_WEB_MUCH || dt_web_argument(request, "filter") != NULL ||
+           dt_web_argument(request, "sort") != NULL;
+}
+
 static dt_status page_make(const dt_web_route *route, dt_web_request *request, dt_web_reply *reply,
                            dt_web_parts **parts, dt_web_site *site, dt_error *err)
 {
@@ -279,7 +286,7 @@ static dt_status page_make(const dt_web_route *route, dt_web_request *request, d
 
     if (route->cost != DT_WEB_NO_STORE) {
         DT_TRY(dt_web_stores_take(&handle, &site->stores,
-                                  route->cost == DT_WEB_MUCH ? DT_WEB_EXPENSIVE : DT_WEB_CHEAP,
+                                  reads_much(route, request) ? DT_WEB_EXPENSIVE : DT_WEB_CHEAP,
                                   err));
         request->store = handle->store;
     }

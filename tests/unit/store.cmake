@@ -1,5 +1,5 @@
 # The run history and the page's server.
-foreach(subject run activity attempt metric points pyramid event open shared)
+foreach(subject run search activity attempt metric points pyramid event open shared)
   dt_test(NAME store_${subject} LABEL unit
     SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_store_${subject}.c LIBS dt_store_support m)
 endforeach()

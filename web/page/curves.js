@@ -30,12 +30,18 @@ const axisKind = {step: '', time: 'time', tokens: ''};
 const DOT = 2.5; // radius in pixels
 const MARK_PIXELS = 5; // a mark this near to the crosshair is read out
 const MARKS_NAMED = 5;
+const TITLE_MOST = 40; // characters in a legend
 const TOO_LARGE = 1e300; // an axis with larger values would be longer than the largest number
 const SMALLER = 1e10;
 
 // Returns true for a point between two gaps: no line reaches it, so that it needs a dot.
 export function isAlone(values, at) {
   return Number.isFinite(values[at]) && !Number.isFinite(values[at - 1] ?? NaN) && !Number.isFinite(values[at + 1] ?? NaN);
+}
+
+// Shortens a title in its middle, so that a legend of long names fits a narrow screen; an id at the end stays.
+function shortened(title) {
+  return title.length <= TITLE_MOST ? title : `${title.slice(0, TITLE_MOST - 16)}…${title.slice(-15)}`;
 }
 
 // Removes the last tick but one if it is too close to the last tick, the end of the axis.
@@ -151,7 +157,7 @@ export class Curves {
     const hue = series.ink ?? colour(series.colour);
     const xs = points.map((point) => series.x(point, this.view.axis));
     const from = (values) => values.map((y, i) => ({x: xs[i], y: y / this.factor}));
-    const line = {label: series.title, borderColor: hue, backgroundColor: hue, borderWidth: this.many ? 1.25 : 1.75,
+    const line = {label: shortened(series.title), borderColor: hue, backgroundColor: hue, borderWidth: this.many ? 1.25 : 1.75,
                   pointBorderWidth: 0, tension: 0, order: 0};
     const helper = {helper: true, borderWidth: 0, pointRadius: 0, borderColor: hue, order: 2,
                     backgroundColor: `color-mix(in srgb, ${hue} 20%, transparent)`};
