@@ -67,6 +67,7 @@ struct dt_gguf_kind {
     bool own_head;           /* the file needs a head also if the model shares the embedding's */
     bool head_width_derived; /* heads are as wide as the embedding divided by their number */
     dt_gguf_windows windows;
+    bool same_base;        /* blocks with a window have the rotary base of the others */
     int window_pattern;    /* without a list, every this many-th block has no window */
     int unrotated_pattern; /* above 0: every this many-th block is not rotated */
     int64_t

@@ -66,6 +66,10 @@ static const dt_gguf_tensor_row joined_tensors[] = {
     AS_IS("layers.*.mlp.gate_up_proj", "blk.*.ffn_up"), {0}};
 static const dt_gguf_tensor_row after_tensors[] = {
     ENDS(DT_GGUF_AS_IS), NORMS_AFTER(DT_GGUF_AS_IS), HALVES(DT_GGUF_AS_IS), {0}};
+static const dt_gguf_tensor_row gemma1_tensors[] = {
+    ENDS(DT_GGUF_PLUS_ONE), HALVES(DT_GGUF_PLUS_ONE),
+    NORM(DT_GGUF_PLUS_ONE, "layers.*.input_layernorm", "blk.*.attn_norm"),
+    NORM(DT_GGUF_PLUS_ONE, "layers.*.post_attention_layernorm", "blk.*.ffn_norm"), {0}};
 static const dt_gguf_tensor_row gemma_tensors[] = {
     ENDS(DT_GGUF_PLUS_ONE), NORMS_AFTER(DT_GGUF_PLUS_ONE), HALVES(DT_GGUF_PLUS_ONE),
     NORM(DT_GGUF_PLUS_ONE, "layers.*.input_layernorm", "blk.*.attn_norm"),
@@ -106,6 +110,8 @@ static const dt_gguf_need_row unbiased_needs[] = {SILU, NO_BIAS, {"mlp_bias", "f
 static const dt_gguf_need_row stablelm_needs[] = {
     SILU, {"use_parallel_residual", "false"}, {"qk_layernorm", "false"}, {0}};
 #define GEMMA NO_BIAS, {"hidden_activation", "gelu_pytorch_tanh"}
+static const dt_gguf_need_row gemma1_needs[] = {
+    NO_BIAS, {"hidden_act", "gelu_pytorch_tanh|gelu|gelu_new"}, {"tie_word_embeddings", "true"}, {0}};
 static const dt_gguf_need_row gemma2_needs[] = {
     GEMMA, {"tie_word_embeddings", "true"}, {"attn_logit_softcapping", "a number"},
     {"final_logit_softcapping", "a number"}, {0}};
@@ -145,10 +151,14 @@ static const dt_gguf_kind kinds[] = {
     {KIND("granite", "granite", pair_tensors, granite_keys, silu_needs, ALL_ROPES)},
     {KIND("olmo2", "olmo2", after_tensors, keys, unbiased_needs, SOME_ROPES), .own_head = true,
      .head_width_derived = true},
+    {KIND("olmo3", "olmo2", after_tensors, keys, unbiased_needs, SOME_ROPES), .own_head = true,
+     .head_width_derived = true, .windows = DT_GGUF_WINDOWS_MAYBE, .window_pattern = 4,
+     .same_base = true},
     {KIND("smollm3", "smollm3", pair_tensors, keys, unbiased_needs, SOME_ROPES),
      .unrotated_pattern = 4},
     {KIND("stablelm", "stablelm", half_tensors, stablelm_keys, stablelm_needs, SOME_ROPES),
      .own_head = true, .head_width_derived = true},
+    {KIND("gemma", "gemma", gemma1_tensors, keys, gemma1_needs, SOME_ROPES)},
     {KIND("gemma2", "gemma2", gemma_tensors, gemma_keys, gemma2_needs, SOME_ROPES),
      .windows = DT_GGUF_WINDOWS_ALWAYS, .window_pattern = 2, .derived_scale = 46},
     /* yarn would also scale the blocks with a window */

@@ -8,11 +8,14 @@
 
 #include "engine/gguf/gguf_int.h"
 
+/* A field of the scaling, of blocks without a window if they have their own. */
 static const json_t *value_of(const json_t *config, const char *key)
 {
     const json_t *value = json_object_get(json_object_get(config, "rope_scaling"), key);
+    const json_t *all = json_object_get(config, "rope_parameters");
+    const json_t *full = json_object_get(all, "full_attention");
 
-    return value != NULL ? value : json_object_get(json_object_get(config, "rope_parameters"), key);
+    return value != NULL ? value : json_object_get(full != NULL ? full : all, key);
 }
 
 static double number_of(const json_t *config, const char *key, double absent)
@@ -42,6 +45,15 @@ static const json_t *outer(const json_t *config, const char *key)
     const json_t *value = json_object_get(config, key);
 
     return value != NULL ? value : value_of(config, key);
+}
+
+/* The base of blocks with a window; 0: none. */
+static double local_base(const json_t *config)
+{
+    const json_t *local =
+        json_object_get(json_object_get(config, "rope_parameters"), "sliding_attention");
+
+    return json_number_value(json_object_get(local, "rope_theta"));
 }
 
 /* The length for which the model was made before its scaling. */
@@ -83,6 +95,13 @@ dt_status dt_gguf_check_rope(const dt_gguf_kind *kind, const json_t *config, dt_
         return DT_FAIL(err, DT_ERR_RECIPE,
                        "the rope type is '%s', and llama.cpp computes '%s' only with one of '%s'",
                        type, kind->architecture, kind->ropes);
+    if (kind->same_base && dt_gguf_window(config) > 0 && local_base(config) > 0 &&
+        local_base(config) != json_number_value(outer(config, "rope_theta")))
+        return DT_FAIL(err, DT_ERR_RECIPE,
+                       "the 'rope_theta' of 'sliding_attention' is %g, and llama.cpp computes '%s' "
+                       "only with that of 'full_attention', %g",
+                       local_base(config), kind->architecture,
+                       json_number_value(outer(config, "rope_theta")));
     if (strcmp(type, "yarn") != 0)
         return DT_OK;
     for (size_t i = 0; i < sizeof(yarn) / sizeof(yarn[0]); i++)

@@ -115,6 +115,11 @@ static const dt_published_key olmo2[] = {
     COMMON("0", "0", "1e-5", "false"), ROPE("10000"), ATTENTION_BIAS,
     {.path = "model.block_norms", .absent = "after"}, {.path = "model.qk_norm", .absent = "true"},
     {.path = "model.qk_norm_whole", .absent = "true"}, {0}};
+static const dt_published_key olmo3[] = {
+    COMMON("0", "0", "1e-5", "false"), ROPE("500000"), ATTENTION_BIAS, WINDOW("4096"), WINDOW_LAYERS("wwwf"),
+    {.key = "rope_local_base_freq", .path = "model.rope_local_theta", .absent = "500000", .positive = true},
+    {.path = "model.block_norms", .absent = "after"}, {.path = "model.qk_norm", .absent = "true"},
+    {.path = "model.qk_norm_whole", .absent = "true"}, {0}};
 static const dt_published_key smollm3[] = {
     COMMON("4", "0", "1e-6", "true"), ROPE("2000000"), ATTENTION_BIAS, MLP_BIAS, CHOSEN_WINDOW,
     {.key = "no_rope_layers", .path = "model.rope_layers", .absent = "rrrn", .words = ropes, .letters = true},
@@ -128,6 +133,15 @@ static const dt_published_key smollm3[] = {
     {.key = "use_bidirectional_attention", .must = "false", .or_null = true},                         \
     {.path = "model.scale_embedding", .absent = "true"}, {.path = "model.norm_plus_one", .absent = "true"}, \
     {.path = "model.block_norms", .absent = "both"}
+/* The class takes gelu for its approximation, which published files mean by it. */
+static const dt_published_word gemma_gates[] = {
+    {"gelu_pytorch_tanh", "gelu_tanh"}, {"gelu", "gelu_tanh"}, {"gelu_new", "gelu_tanh"}, {"silu", "silu"}, {0}};
+static const dt_published_key gemma[] = {
+    SIZES("16", "256", "1e-6", "true"), ROPE("10000"), ATTENTION_BIAS,
+    {.key = "hidden_act", .path = "model.gate", .absent = "gelu_tanh", .words = gemma_gates},
+    {.key = "hidden_activation"}, /* not read */
+    {.key = "use_bidirectional_attention", .must = "false", .or_null = true},
+    {.path = "model.scale_embedding", .absent = "true"}, {.path = "model.norm_plus_one", .absent = "true"}, {0}};
 static const dt_published_key gemma2[] = {
     GEMMA("10000"), WINDOW_LAYERS("wf"),
     {.key = "attn_logit_softcapping", .path = "model.attention_softcap", .absent = "50", .null = "0"},
@@ -293,15 +307,13 @@ static bool is_default(const json_t *rope, const char *key)
 
 /* rope_parameters has an object for each kind of block: that of full_attention is moved to where other families have
  * theirs; of sliding_attention only the base is known. */
-static void settle_gemma3(json_t *config)
+static void settle_nested_rope(json_t *config)
 {
     json_t *nested = json_incref(json_object_get(config, "rope_parameters"));
     json_t *full = json_object_get(nested, "full_attention");
     json_t *local = json_object_get(nested, "sliding_attention"), *theta;
     const json_t *scaling = json_object_get(config, "rope_scaling");
 
-    set_layers(config, "layer_types", is_local, json_string("sliding_attention"),
-               json_string("full_attention"));
     if (!json_is_object(nested) || (full == NULL && local == NULL)) {
         json_decref(nested);
         return;
@@ -324,6 +336,29 @@ static void settle_gemma3(json_t *config)
     json_decref(nested);
 }
 
+static void settle_gemma3(json_t *config)
+{
+    set_layers(config, "layer_types", is_local, json_string("sliding_attention"),
+               json_string("full_attention"));
+    settle_nested_rope(config);
+}
+
+/* The class has no other name for the base of blocks with a window. */
+static void nest_rope(json_t *config)
+{
+    json_t *full = json_incref(json_object_get(config, "rope_scaling"));
+
+    full = full != NULL ? full : json_pack("{s:s}", "rope_type", "default");
+    json_object_set(full, "rope_theta", json_object_get(config, "rope_theta"));
+    json_object_set_new(config, "rope_parameters",
+                        json_pack("{s:o, s:{s:s, s:O}}", "full_attention", full,
+                                  "sliding_attention", "rope_type", "default", "rope_theta",
+                                  json_object_get(config, "rope_local_base_freq")));
+    (void)json_object_del(config, "rope_scaling");
+    (void)json_object_del(config, "rope_theta");
+    (void)json_object_del(config, "rope_local_base_freq");
+}
+
 /* --- the table */
 
 #define FAMILY(type, class, fields, names)                                         \
@@ -343,9 +378,12 @@ const dt_published dt_published_llama[] = {
     {FAMILY("phi3", "Phi3ForCausalLM", phi3, joined)},
     {FAMILY("granite", "GraniteForCausalLM", granite, before)},
     {FAMILY("olmo2", "Olmo2ForCausalLM", olmo2, after)},
+    {FAMILY("olmo3", "Olmo3ForCausalLM", olmo3, after), .settle = settle_nested_rope,
+     .finish = nest_rope},
     {FAMILY("smollm3", "SmolLM3ForCausalLM", smollm3, before), .settle = settle_smollm3,
      .finish = finish_window},
     {FAMILY("stablelm", "StableLmForCausalLM", stablelm, biased)},
+    {FAMILY("gemma", "GemmaForCausalLM", gemma, before)},
     {FAMILY("gemma2", "Gemma2ForCausalLM", gemma2, both)},
     {FAMILY("gemma3_text", "Gemma3ForCausalLM", gemma3, both), .settle = settle_gemma3},
     {0},

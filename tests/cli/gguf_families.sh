@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # GGUF files of the families of kind llama, read by a reader of our own (gguf_read.py), and of a tokenizer with tokens for bytes;
 # what llama.cpp cannot compute is refused by its name.
+#   gguf_families.sh FAMILY...     these; without, all
 . "$(dirname "$0")/lib.sh"
+wanted=" $* "
 printf 'the quick brown fox jumps over the lazy dog\n%.0s' $(seq 40) >"$work/corpus.txt"
 
 train() { # name folder
@@ -23,6 +25,7 @@ take() { # family folder: with a tokenizer
 
 # a change of the configuration, for what llama.cpp does not compute (unit.gguf_settings)
 while IFS='|' read -r family changes; do
+    [[ $wanted = "  " || $wanted = *" $family "* ]] || continue
     take "$family" "$family"
     if [ "$family" = gemma2 ]; then
         train "$family-as-it-is" "$family"
@@ -40,10 +43,10 @@ while IFS='|' read -r family changes; do
     done
 done <<'FAMILIES'
 granite|
-mistral|sliding_window=null
 phi3|sliding_window=16
 olmo2|rope_parameters.truncate=true tie_word_embeddings=true
 stablelm|
+gemma|
 smollm3|no_rope_layers=[1,1] use_sliding_window=false sliding_window=null layer_types=["full_attention","full_attention"]
 gemma2|query_pre_attn_scalar=8 layer_types=["full_attention","sliding_attention"]
 gemma3_text|query_pre_attn_scalar=8

@@ -40,6 +40,11 @@ CONFIGS = {
                                           residual_multiplier=0.3, attention_multiplier=0.4),
     "olmo2": transformers.Olmo2Config(**SIZES, rope_parameters={
         "rope_type": "yarn", "factor": 4.0, "mscale": 0.7, "mscale_all_dim": 1.2, "truncate": False, **LONG}),
+    "olmo3": transformers.Olmo3Config(**SIZES, sliding_window=5, layer_types=["sliding_attention", "full_attention"],
+                                      rope_parameters={
+        "full_attention": {"rope_type": "yarn", "factor": 4.0, **LONG},
+        "sliding_attention": {"rope_type": "default", "rope_theta": 90.0}}),
+    "gemma": transformers.GemmaConfig(**SIZES, head_dim=8),
     "stablelm": transformers.StableLmConfig(**SIZES, use_qkv_bias=True, rope_parameters={
         "rope_type": "default", "rope_theta": 500.0, "partial_rotary_factor": 0.4}),
     "smollm3": transformers.SmolLM3Config(**SIZES, no_rope_layers=[1, 0], use_sliding_window=True, sliding_window=6),

@@ -137,6 +137,17 @@ def olmo2(draw):
                                     attention_bias=draw.random() < 0.3, tie_word_embeddings=draw.random() < 0.5)
 
 
+def olmo3(draw):
+    out, dim = sizes(draw)
+    out["num_hidden_layers"] = draw.choice([2, 5])
+    layers = draw.choice([None, ["full_attention", "sliding_attention"] * 3])
+    return transformers.Olmo3Config(
+        **out, sliding_window=draw.choice([3, 8, 40]), layer_types=layers and layers[:out["num_hidden_layers"]],
+        attention_bias=draw.random() < 0.3, tie_word_embeddings=draw.random() < 0.5, rope_parameters={
+            "full_attention": rope(draw, dim, ["default", "linear", "yarn", "llama3"], 1e4),
+            "sliding_attention": {"rope_type": "default", "rope_theta": draw.choice([1e4, 500.0])}})
+
+
 def smollm3(draw):
     out, dim = sizes(draw)
     out["num_hidden_layers"] = draw.choice([3, 4, 5])
@@ -155,6 +166,13 @@ def stablelm(draw):
     return transformers.StableLmConfig(
         **out, use_qkv_bias=draw.random() < 0.5, hidden_dropout=0.0,
         rope_parameters=rope(draw, dim, TYPES, 1e4, partial_rotary_factor=draw.choice([0.5, 1.0])))
+
+
+def gemma1(draw):
+    out, dim = sizes(draw, head_dim=False)
+    out["head_dim"] = draw.choice([8, 16])
+    return transformers.GemmaConfig(**out, rope_parameters=rope(draw, out["head_dim"], TYPES, 1e4),
+                                    hidden_act=draw.choice(["gelu", "gelu_pytorch_tanh"]), attention_bias=draw.random() < 0.3)
 
 
 def gemma(draw):
@@ -181,7 +199,7 @@ def gemma3(draw):
         rope_parameters={"full_attention": full, "sliding_attention": {"rope_type": "default", "rope_theta": 5e3}})
 
 
-FAMILIES = {make.__name__: make for make in (llama, mistral, qwen2, qwen3, phi3, granite, olmo2, smollm3, stablelm, gemma2, gemma3)}
+FAMILIES = {make.__name__: make for make in (llama, mistral, qwen2, qwen3, phi3, granite, olmo2, olmo3, smollm3, stablelm, gemma1, gemma2, gemma3)}
 
 
 def call(*words):

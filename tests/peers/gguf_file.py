@@ -141,9 +141,13 @@ def longrope(original, half=8, **more):
                 factor=4.0, **more) | ({"original_max_position_embeddings": original} if original else {})
 
 
+def both_ropes(kind, theta, local):
+    return {"rope_parameters": {"full_attention": rope(kind, theta)["rope_parameters"],
+                                "sliding_attention": {"rope_type": "default", "rope_theta": local}}}
+
+
 def gemma3_rope(kind):
-    return {"rope_parameters": {"full_attention": rope(kind, 1e6)["rope_parameters"],
-                                "sliding_attention": {"rope_type": "default", "rope_theta": 500.0}}}
+    return both_ropes(kind, 1e6, 500.0)
 
 
 LAYERS = ["sliding_attention", "full_attention"]
@@ -166,10 +170,14 @@ CASES = {  # name: family, tokenizer, settings
     "granite, biases": ("granite", "digits", {"attention_bias": True, "mlp_bias": True, **WIDE, **rope("llama3")}),
     "olmo2": ("olmo2", "olmo", ONE),
     "olmo2, tied": ("olmo2", "olmo", {"tie_word_embeddings": True} | rope("yarn", mscale=0.7, mscale_all_dim=1.2)),
+    "olmo3": ("olmo3", "olmo", ONE | {"sliding_window": 7} | both_ropes("yarn", 1e4, 1e4)),
+    "olmo3, layers": ("olmo3", "olmo", {"sliding_window": 7, "layer_types": LAYERS[::-1] * 2} | both_ropes("linear", 1e4, 1e4)),
     "smollm3": ("smollm3", "llama3", {"num_hidden_layers": 5, **rope("default", 5e4)}),
     "smollm3, wide": ("smollm3", "llama3", {"tie_word_embeddings": False, **WIDE, **rope("yarn")}),
     "stablelm": ("stablelm", "qwen", {"use_qkv_bias": True} | rope("default", partial_rotary_factor=0.5)),
     "stablelm, tied": ("stablelm", "qwen", {"tie_word_embeddings": True} | rope("linear", partial_rotary_factor=1.0)),
+    "gemma": ("gemma", "gemma", {"head_dim": 32}),
+    "gemma, gelu": ("gemma", "begin", {"hidden_act": "gelu", **rope("yarn")}),
     "gemma2": ("gemma2", "gemma", {"attn_logit_softcapping": 3.0, "final_logit_softcapping": 5.0}),
     "gemma2, layers": ("gemma2", "gemma", {"layer_types": LAYERS[::-1] * 2} | rope("yarn")),
     "gemma3": ("gemma3", "gemma", {"num_hidden_layers": 7} | gemma3_rope("default")),
@@ -190,6 +198,7 @@ REFUSED = {  # family, tokenizer, settings: what the message names
                        "sliding_window"),
     "phi3": ("phi3", "pieces", {"sliding_window": 8}, "sliding_window"),
     "olmo2": ("olmo2", "olmo", {"attention_bias": True}, "attention_bias"),
+    "olmo3": ("olmo3", "olmo", both_ropes("default", 1e4, 500.0), "sliding_attention"),
     "smollm3, every": ("smollm3", "llama3", {"no_rope_layer_interval": 2}, "no_rope_layers"),
     "smollm3, bias": ("smollm3", "llama3", {"mlp_bias": True}, "mlp_bias"),
     "gemma2, scalar": ("gemma2", "gemma", {"query_pre_attn_scalar": 24}, "query_pre_attn_scalar"),
@@ -205,9 +214,10 @@ def make_model(family, settings, folder, tokenizer):
 
     classes = {"gpt2": t.GPT2Config, "llama": t.LlamaConfig, "mistral": t.MistralConfig, "qwen2": t.Qwen2Config,
                "qwen3": t.Qwen3Config, "phi3": t.Phi3Config, "granite": t.GraniteConfig, "olmo2": t.Olmo2Config,
+               "olmo3": t.Olmo3Config, "gemma": t.GemmaConfig,
                "smollm3": t.SmolLM3Config, "stablelm": t.StableLmConfig, "gemma2": t.Gemma2Config,
                "gemma3": t.Gemma3TextConfig}
-    sizes = {"gpt2": {"n_positions": CONTEXT, "n_embd": 64, "n_layer": 2, "n_head": 4}, "gemma2": GEMMA, "gemma3": GEMMA}
+    sizes = {"gemma": SIZES | {"head_dim": 16}, "gpt2": {"n_positions": CONTEXT, "n_embd": 64, "n_layer": 2, "n_head": 4}, "gemma2": GEMMA, "gemma3": GEMMA}
     ids = {name: getattr(tokenizer, name) for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
     config = classes[family](**sizes.get(family, SIZES) | ids | {"vocab_size": len(tokenizer)} | settings)
     torch.manual_seed(3)
@@ -245,10 +255,10 @@ def wanted_tensors(family, folder, config):
     from safetensors.numpy import load_file
     import gguf
 
-    arch = gguf.MODEL_ARCH["LLAMA" if family == "mistral" else family.upper()]
+    arch = gguf.MODEL_ARCH[{"mistral": "llama", "olmo3": "olmo2"}.get(family, family).upper()]
     names = gguf.get_tensor_name_map(arch, config.get("num_hidden_layers", 2))
     tensors = load_file(folder / "model.safetensors")
-    if family in ("olmo2", "stablelm") and "lm_head.weight" not in tensors:
+    if family in ("olmo2", "olmo3", "stablelm") and "lm_head.weight" not in tensors:
         tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"]
     for name, values in tensors.items():
         ours = names.get_name(name, try_suffixes=(".weight", ".bias"))

@@ -26,8 +26,11 @@
     " \"final_logit_softcapping\": 30.0}"
 
 #define ROPE(type, more) "\"rope_scaling\": {\"rope_type\": \"" type "\", \"factor\": 2.0" more "}"
-#define WINDOW(tokens)   "\"sliding_window\": " tokens
-#define LAYERS(a, b)     "\"layer_types\": [\"" a "_attention\", \"" b "_attention\"]"
+#define BASES(local)                                                       \
+    "\"rope_parameters\": {\"full_attention\": {\"rope_theta\": 10000.0}," \
+    " \"sliding_attention\": {\"rope_theta\": " local "}}"
+#define WINDOW(tokens) "\"sliding_window\": " tokens
+#define LAYERS(a, b)   "\"layer_types\": [\"" a "_attention\", \"" b "_attention\"]"
 
 /* A tokenizer of bytes without merges. */
 static const char tokenizer[] =
@@ -141,6 +144,8 @@ static void test_rotary_positions_are_checked(void **state)
     check(LLAMA("qwen2"), ROPE("yarn", ", \"truncate\": false"), "'truncate'");
     check(GEMMA("gemma3_text"), ROPE("yarn", ""), "'yarn'");
     check(GEMMA("gemma3_text"), ROPE("linear", ""), NULL);
+    check(LLAMA("olmo3"), WINDOW("8") ", " BASES("10000.0"), NULL);
+    check(LLAMA("olmo3"), WINDOW("8") ", " BASES("500.0"), "'sliding_attention'");
     check(LLAMA("smollm3"), "\"no_rope_layers\": [1, 1, 1, 0]", NULL);
     check(LLAMA("smollm3"), "\"no_rope_layers\": [1, 0, 1, 0]", "'no_rope_layers'");
     (void)state;

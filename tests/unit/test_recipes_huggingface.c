@@ -364,8 +364,9 @@ static void expect_round_trip(const char *family)
 
 static void test_every_family_is_written_again(void **state)
 {
-    static const char *const families[] = {"stablelm", "qwen3", "mistral", "llama",  "phi3",
-                                           "granite",  "olmo2", "smollm3", "gemma2", "gemma3_text"};
+    static const char *const families[] = {"stablelm", "olmo3",   "gemma",  "qwen3",
+                                           "mistral",  "llama",   "phi3",   "granite",
+                                           "olmo2",    "smollm3", "gemma2", "gemma3_text"};
 
     for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++)
         expect_round_trip(families[i]);

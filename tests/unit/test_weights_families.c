@@ -20,8 +20,9 @@
 
 enum { ROWS = WEIGHTS_BATCH * WEIGHTS_TOKENS };
 
-static const char *const families[] = {"stablelm", "qwen3", "mistral", "llama",  "phi3",
-                                       "granite",  "olmo2", "smollm3", "gemma2", "gemma3_text"};
+static const char *const families[] = {"stablelm", "olmo3",   "gemma",  "qwen3",
+                                       "mistral",  "llama",   "phi3",   "granite",
+                                       "olmo2",    "smollm3", "gemma2", "gemma3_text"};
 #define FAMILIES (sizeof(families) / sizeof(families[0]))
 
 typedef struct opened {
