@@ -68,6 +68,8 @@ typedef struct dt_time_limits {
     double
         restart_first_seconds; /* pause before a restart of a command; each further one is four times as long */
     double restart_most_seconds;
+    double grow_first_seconds; /* least time of an attempt before it grows; doubled each time */
+    double grow_most_seconds;
     double at_once_seconds; /* an attempt that fails sooner has failed at once */
 
     /* A stop. */

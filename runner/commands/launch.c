@@ -60,7 +60,6 @@ static dt_status check(dt_preflight *flight, const dt_gpu_spec **gpu, const dt_r
     }
     DT_TRY(dt_preflight_check(flight, recipe, source, call->arena, err));
     DT_TRY(dt_weights_preflight(flight, call->arena, err));
-    flight->waits = dt_arguments_flag(call->args, "queue");
     DT_TRY(dt_nodes_check(flight, call->args->operands[0], call, err));
 out:
     return st;

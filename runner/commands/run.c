@@ -161,7 +161,6 @@ static dt_status run(dt_call *call, dt_error *err)
         DT_TRY(dt_read_recipe_text(&recipe, &source, call, err));
     }
     DT_TRY(dt_preflight_check(&flight, &recipe, &source, call->arena, err));
-    flight.waits = wish.queues;
     DT_TRY(dt_nodes_check(&flight, recipe.name, call, err));
     if (dt_arguments_flag(call->args, "dry-run")) {
         DT_TRY(print_dry_run(&flight, text.data, call, err));

@@ -295,25 +295,33 @@ static dt_status check_uses(const dt_plan *plan, int64_t node, const json_t *use
     return DT_OK;
 }
 
-/* A launch that waits starts once they are free. The agents look again when they start the ranks. */
-static dt_status check_claims(const dt_preflight *flight, const dt_probe_report *report,
-                              dt_arena *arena, dt_error *err)
+/* Whether the command was given --queue. */
+static bool is_queued(const dt_call *call)
 {
-    const dt_plan *plan = &flight->plan;
+    for (size_t i = 0; i < call->args->options_count; i++)
+        if (strcmp(call->args->options[i].name, "queue") == 0)
+            return call->args->values[i].given;
+    return false;
+}
+
+/* A launch that waits starts once they are free. The agents look again when they start the ranks. */
+static dt_status check_claims(const dt_plan *plan, const dt_probe_report *report,
+                              const dt_call *call, dt_error *err)
+{
     json_t *here = NULL;
     dt_status st = DT_OK;
 
-    for (int64_t i = 0; i < plan->node_count && !flight->waits; i++) {
+    for (int64_t i = 0; i < plan->node_count && !is_queued(call); i++) {
         if (gpus_on(plan, i) == 0)
             continue;
         if (report != NULL) {
-            DT_TRY(check_uses(plan, i, json_object_get(report->probes[i].facts, "gpu_uses"), arena,
-                              err));
+            DT_TRY(check_uses(plan, i, json_object_get(report->probes[i].facts, "gpu_uses"),
+                              call->arena, err));
             continue;
         }
         if (here == NULL)
             here = dt_gpus_are_claimed() ? dt_gpu_uses() : json_array();
-        DT_TRY(check_uses(plan, i, here, arena, err));
+        DT_TRY(check_uses(plan, i, here, call->arena, err));
     }
 out:
     json_decref(here);
@@ -355,7 +363,7 @@ dt_status dt_nodes_check(dt_preflight *flight, const char *recipe, const dt_call
     dt_status st = DT_OK;
 
     if (is_all_here(&flight->plan)) {
-        DT_TRY(check_claims(flight, NULL, call->arena, err));
+        DT_TRY(check_claims(&flight->plan, NULL, call, err));
         return dt_launch_workdir_take(flight, NULL, call, err);
     }
     if (check_placed(&flight->plan, NULL) != DT_OK) {
@@ -381,7 +389,7 @@ dt_status dt_nodes_check(dt_preflight *flight, const char *recipe, const dt_call
     if (st == DT_OK)
         DT_TRY(dt_placement_assign(&flight->plan, &report, call->arena, err));
     if (st == DT_OK)
-        DT_TRY(check_claims(flight, &report, call->arena, err));
+        DT_TRY(check_claims(&flight->plan, &report, call, err));
     if (st == DT_OK && !dt_transport_is_lent(flight->plan.node_names[0]))
         divide_cores(&flight->plan, &report);
     if (st == DT_OK)

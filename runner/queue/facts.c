@@ -505,6 +505,10 @@ dt_status dt_queue_look(dt_queue_facts *out, dt_store *store, dt_queue_plans *pl
 
         *last = (dt_order_run){
             .id = "", .waits = true, .place = INT64_MAX, .group = -1, .wanted = newcomer->wanted};
+        if (newcomer->as != NULL && dt_queue_entry_find(&out->file, newcomer->as) != NULL) {
+            last->priority = dt_queue_entry_find(&out->file, newcomer->as)->priority;
+            last->place = dt_queue_entry_find(&out->file, newcomer->as)->place;
+        }
         DT_TRY(take_newcomer(last, newcomer->plan, &r, err));
     }
     take_gpus(&r);

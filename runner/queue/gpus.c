@@ -14,8 +14,7 @@
 #include "runner/queue/queue.h"
 
 #define GPUS_FILE      "queue.gpus.json"
-#define IN_A_ROW_MS    120000 /* between two refusals */
-#define AGAIN_SECONDS  30     /* after a connection that failed */
+#define AGAIN_SECONDS  30 /* after a connection that failed */
 #define FILE_MAX_BYTES ((size_t)16 << 20)
 
 typedef struct watch {
@@ -282,45 +281,3 @@ void dt_queue_watches_close(dt_queue_watches *watches)
     pthread_mutex_destroy(&watches->lock);
     free(watches);
 }
-
-/* --- for supervisors */
-
-static bool has(const char *run)
-{
-    dt_queue_file file;
-    dt_arena arena;
-    bool found;
-
-    dt_arena_init(&arena, 0);
-    found = dt_queue_read(&file, &arena, NULL) == DT_OK && dt_queue_entry_find(&file, run) != NULL;
-    dt_arena_release(&arena);
-    return found;
-}
-
-static void note_refused(const char *run, const char *why)
-{
-    dt_queue_file file = {.lock = -1};
-    int64_t now_ms = dt_clock_wall_ms();
-    dt_error problem = DT_ERROR_INIT;
-    dt_queue_entry *entry;
-    dt_status st;
-    dt_arena arena;
-
-    dt_arena_init(&arena, 0);
-    DT_TRY(dt_queue_open(&file, &arena, &problem));
-    entry = dt_queue_entry_find(&file, run);
-    if (entry == NULL)
-        goto out;
-    entry->refusals = now_ms - entry->refused_ms < IN_A_ROW_MS ? entry->refusals + 1 : 1;
-    entry->refused = why;
-    entry->refused_ms = now_ms;
-    DT_TRY(dt_queue_write(&file, &problem));
-out:
-    if (st != DT_OK)
-        dt_log_warn("%s", problem.message);
-    dt_error_clear(&problem);
-    dt_queue_close(&file);
-    dt_arena_release(&arena);
-}
-
-const dt_supervisor_queue dt_queue_of_supervisors = {.has = has, .refused = note_refused};

@@ -142,6 +142,8 @@ void dt_queue_plans_close(dt_queue_plans *plans); /* accepts NULL */
 typedef struct dt_queue_newcomer {
     const dt_plan *plan;
     int64_t wanted; /* so many of its nodes are enough; 0: all */
+    const char
+        *as; /* run of the queue whose priority and place it has; NULL: it comes after all others */
 } dt_queue_newcomer;
 
 /* Reads everything, and decides. plans: may be NULL. newcomer: comes after all others, and is the last of order.runs, without

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/strbuf.h"
+#include "recipes/plan/plan.h"
 #include "runner/supervisor/folder/resume_point.h"
 #include "runner/supervisor/folder/run_folder.h"
 #include "runner/supervisor/policy/watchdog.h"
@@ -91,6 +92,9 @@ typedef struct dt_supervisor_queue {
     bool (*has)(const char *run);
     /* Notes why the run, which waits again, was not started. */
     void (*refused)(const char *run, const char *why);
+    /* Whether the run may have the slots of this plan too, by the order of the queue. Then *lock keeps others from getting
+     * a place until the caller closes it. */
+    bool (*has_room)(int *lock, const char *run, const dt_plan *more);
 } dt_supervisor_queue;
 
 /* Of this process; NULL: there is no queue. Call before dt_supervisor_main. */

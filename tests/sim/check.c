@@ -38,6 +38,7 @@ static struct {
     int count;
     int64_t begun,
         resumes; /* the newest attempt with a rank that began, and the number of resumes by then */
+    int64_t grew, growths; /* the newest attempt that was stopped to grow, and how many were */
 } seen;
 
 void sim_check_point(int64_t attempt, int64_t step)
@@ -288,17 +289,31 @@ static int64_t count_away(void)
     return count > 1 ? count : 1;
 }
 
+/* Counts the attempts that were ended to continue on nodes that were lost (supervisor/session/grow.c). */
+static void see_growth(void)
+{
+    const sim_inode *mark =
+        sim_fs_find(&sim.machines[0], SIM_STATE "/dtrun/runs/" SIM_RUN "/grows");
+    int64_t attempt = mark != NULL && mark->length > 0 ? strtoll(mark->data, NULL, 10) : 0;
+
+    if (attempt > seen.grew)
+        seen.growths++;
+    seen.grew = attempt;
+}
+
 /* Checks that each attempt has a cause: a fault that ended before the previous attempt trained does not count. */
 static void check_count(int64_t attempt)
 {
-    int64_t most = 1 + schedule.harms + schedule.resumes;
+    int64_t most;
 
+    see_growth();
+    most = 1 + schedule.harms + schedule.resumes + seen.growths;
     if (schedule.nodes_min > 0) /* each fault can also cause attempts without the missing nodes */
         most += schedule.harms * count_away();
     if (attempt > most)
         sim_fail("%lld attempts, after %lld things that can end one: %s", (long long)attempt,
                  (long long)schedule.harms, schedule.reason);
-    if (seen.resumes == schedule.resumes && had_peace(attempt - 1))
+    if (seen.resumes == schedule.resumes && seen.grew != attempt - 1 && had_peace(attempt - 1))
         sim_fail("attempt %lld follows one to which nothing had happened since it began to train",
                  (long long)attempt);
     seen.begun = attempt;
@@ -385,6 +400,32 @@ static void check_safe(void)
             if (!schedule.damaged && seen.safe[attempt][step] && !there[attempt][step])
                 sim_fail("step %d of attempt %d was acknowledged, and is not in the history", step,
                          attempt);
+}
+
+/* Checks that a run that grew has repeated no step: it continued from the last one of the attempt before. */
+static void check_growths(void)
+{
+    static const char sql[] =
+        "SELECT n.attempt, n.start_step, (SELECT max(step) FROM metrics JOIN series USING (series)"
+        " WHERE name = 'loss' AND attempt = n.attempt - 1) FROM attempts n"
+        " WHERE n.attempt IN (SELECT attempt FROM events WHERE kind = 'grown')";
+    sqlite3_stmt *statement = NULL;
+    sqlite3 *db = NULL;
+
+    sqlite3_open_v2(SIM_STATE "/dtrun/store.db", &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
+                    NULL);
+    if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) != SQLITE_OK)
+        sim_fail("attempts cannot be read: %s", sqlite3_errmsg(db));
+    while (statement != NULL && sqlite3_step(statement) == SQLITE_ROW) {
+        schedule.grown++;
+        if (!schedule.damaged && sqlite3_column_type(statement, 2) != SQLITE_NULL &&
+            sqlite3_column_int(statement, 2) > sqlite3_column_int(statement, 1))
+            sim_fail("attempt %d grew at step %d, and the one before had done step %d",
+                     sqlite3_column_int(statement, 0), sqlite3_column_int(statement, 1),
+                     sqlite3_column_int(statement, 2));
+    }
+    sqlite3_finalize(statement);
+    sqlite3_close(db);
 }
 
 /* Checks that no store was treated as an older copy: crashes must never look like one. */
@@ -497,6 +538,7 @@ static int look(sim_proc *proc)
             dt_restore_run(store, SIM_RUN);
         check_points(store, &arena);
         check_saved(store, &arena);
+        check_growths();
         check_never_older(store, &arena);
         check_safe();
         for (int64_t rank = 0; rank < schedule.nodes * schedule.ranks_per_node; rank++)

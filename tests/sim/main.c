@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "runner/times.h"
 #include "store/run.h"
 #include "store/store.h"
 #include "tests/sim/sim.h"
@@ -62,6 +63,8 @@ static void make_world(uint64_t seed, int64_t turns)
     sim.machine_count = 0;
     sim.alive = 0;
     schedule = (sim_schedule){0};
+    /* runs are short here; drawn from the seed itself, so that schedules stay the same */
+    ((dt_time_limits *)(uintptr_t)dt_times())->grow_first_seconds = (double)(seed % 30);
     sim_check_begin();
 }
 
@@ -195,7 +198,7 @@ typedef struct progress {
     _Atomic uint64_t seed;
     _Atomic uint64_t done, failed, points, virtual_seconds;
     _Atomic uint64_t most_turns, most_virtual_seconds; /* of one schedule */
-    _Atomic uint64_t ends[DT_RUN_STATE_COUNT], attempts, harms;
+    _Atomic uint64_t ends[DT_RUN_STATE_COUNT], attempts, harms, grown;
     char failure[1024];
 } progress;
 
@@ -237,6 +240,7 @@ static void work(progress *shown, uint64_t from, uint64_t to)
         shown->ends[schedule.state]++;
         shown->attempts += (uint64_t)schedule.attempt;
         shown->harms += (uint64_t)schedule.harms;
+        shown->grown += (uint64_t)schedule.grown;
         if (schedule.failure[0] != '\0') {
             snprintf(shown->failure, sizeof(shown->failure), "%s", schedule.failure);
             _exit(1);
@@ -284,7 +288,7 @@ static int run_many(void)
     progress *shown = mmap(NULL, sizeof(*shown) * JOBS_MOST, PROT_READ | PROT_WRITE,
                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     worker workers[JOBS_MOST] = {{0}};
-    uint64_t sums[7] = {0}, ends[DT_RUN_STATE_COUNT] = {0};
+    uint64_t sums[7] = {0}, grown = 0, ends[DT_RUN_STATE_COUNT] = {0};
     struct timespec begun, ended;
     int running = 0, status;
     double seconds;
@@ -319,19 +323,21 @@ static int run_many(void)
         sums[2] += shown[i].virtual_seconds;
         sums[3] += shown[i].attempts;
         sums[4] += shown[i].harms;
+        grown += shown[i].grown;
         sums[5] = greater(sums[5], shown[i].most_turns);
         sums[6] = greater(sums[6], shown[i].most_virtual_seconds);
         for (int s = 0; s < DT_RUN_STATE_COUNT; s++)
             ends[s] += shown[i].ends[s];
     }
     printf("%llu schedules in %.1f s (%.0f a minute): %llu finished, %llu failed, %llu stopped; "
-           "%llu attempts, %llu faults that may end one, %llu points, %.1f days of virtual time; "
+           "%llu attempts, %llu of them grew; %llu faults that may end one, %llu points, %.1f days "
+           "of virtual time; "
            "the longest took %llu turns, or %llu s; %llu broke a promise\n",
            (unsigned long long)sums[0], seconds, (double)sums[0] / seconds * 60,
            (unsigned long long)ends[DT_RUN_FINISHED], (unsigned long long)ends[DT_RUN_FAILED],
            (unsigned long long)ends[DT_RUN_STOPPED], (unsigned long long)sums[3],
-           (unsigned long long)sums[4], (unsigned long long)sums[1], (double)sums[2] / 86400,
-           (unsigned long long)sums[5], (unsigned long long)sums[6],
+           (unsigned long long)grown, (unsigned long long)sums[4], (unsigned long long)sums[1],
+           (double)sums[2] / 86400, (unsigned long long)sums[5], (unsigned long long)sums[6],
            (unsigned long long)options.failed);
     return options.failed > 0;
 }

@@ -35,6 +35,7 @@ typedef struct sim_schedule {
     char reason[512];
     char failure[1024]; /* the broken promise; "": none */
     int64_t points, events;
+    int64_t grown; /* attempts that continued on nodes that had been lost */
 } sim_schedule;
 extern sim_schedule schedule;
 

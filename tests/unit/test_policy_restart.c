@@ -74,6 +74,15 @@ static void test_facts_determine_the_next_attempt(void **state)
     }
 }
 
+static void test_the_pause_before_growing_doubles(void **state)
+{
+    static const double pauses[] = {30, 60, 120, 240, 480, 960, 1920, 3600, 3600};
+
+    for (size_t i = 0; i < sizeof(pauses) / sizeof(pauses[0]); i++)
+        assert_true(dt_grow_pause((int64_t)i, 30, 3600) == pauses[i]);
+    assert_true(dt_grow_pause(INT64_MAX, 30, 3600) == 3600);
+}
+
 /* Checkpoints are read only where they matter. */
 static void test_impossible_restarts_end_the_run(void **state)
 {
@@ -167,6 +176,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_only_what_is_known_completes_a_run),
         cmocka_unit_test(test_facts_determine_the_next_attempt),
+        cmocka_unit_test(test_the_pause_before_growing_doubles),
         cmocka_unit_test(test_impossible_restarts_end_the_run),
         cmocka_unit_test(test_the_same_error_at_once_ends_a_run),
         cmocka_unit_test(test_reasons_are_compared_without_their_numbers),

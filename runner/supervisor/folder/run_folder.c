@@ -300,18 +300,17 @@ dt_status dt_stop_mark_ask(const char *folder, int64_t attempt, bool now, dt_err
     return st;
 }
 
-/* --- preempted: "ATTEMPT REASON" */
+/* --- preempted, grows: "ATTEMPT REASON" */
 
-#define PREEMPTED_FILE "preempted"
-
-dt_status dt_preempted_ask(const char *folder, int64_t attempt, const char *reason, dt_error *err)
+static dt_status write_reason(const char *folder, const char *name, int64_t attempt,
+                              const char *reason, dt_error *err)
 {
     dt_strbuf path, text;
     dt_status st;
 
     dt_strbuf_init(&path);
     dt_strbuf_init(&text);
-    dt_strbuf_add_fmt(&path, "%s/" PREEMPTED_FILE, folder);
+    dt_strbuf_add_fmt(&path, "%s/%s", folder, name);
     dt_strbuf_add_fmt(&text, "%lld %s", (long long)attempt, reason);
     st = dt_file_write_atomic(path.data, text.data, text.length, 0600, err);
     dt_strbuf_release(&path);
@@ -319,7 +318,9 @@ dt_status dt_preempted_ask(const char *folder, int64_t attempt, const char *reas
     return st;
 }
 
-const char *dt_preempted_reason(const char *folder, int64_t attempt, dt_arena *arena)
+/* Returns NULL if there is none for the attempt, or a person stopped it. */
+static const char *read_reason(const char *folder, const char *name, int64_t attempt,
+                               dt_arena *arena)
 {
     const char *reason = NULL;
     dt_strbuf path, text;
@@ -328,7 +329,7 @@ const char *dt_preempted_reason(const char *folder, int64_t attempt, dt_arena *a
 
     dt_strbuf_init(&path);
     dt_strbuf_init(&text);
-    dt_strbuf_add_fmt(&path, "%s/" PREEMPTED_FILE, folder);
+    dt_strbuf_add_fmt(&path, "%s/%s", folder, name);
     if (dt_file_read(&text, path.data, 4096, NULL) == DT_OK &&
         sscanf(text.data, "%lld %n", &of, &length) == 1 && of == attempt && length > 0 &&
         dt_stop_mark_read(folder, attempt) == DT_STOP_MARK_NONE)
@@ -336,6 +337,26 @@ const char *dt_preempted_reason(const char *folder, int64_t attempt, dt_arena *a
     dt_strbuf_release(&path);
     dt_strbuf_release(&text);
     return reason;
+}
+
+dt_status dt_preempted_ask(const char *folder, int64_t attempt, const char *reason, dt_error *err)
+{
+    return write_reason(folder, "preempted", attempt, reason, err);
+}
+
+const char *dt_preempted_reason(const char *folder, int64_t attempt, dt_arena *arena)
+{
+    return read_reason(folder, "preempted", attempt, arena);
+}
+
+dt_status dt_grows_ask(const char *folder, int64_t attempt, const char *reason, dt_error *err)
+{
+    return write_reason(folder, "grows", attempt, reason, err);
+}
+
+const char *dt_grows_reason(const char *folder, int64_t attempt, dt_arena *arena)
+{
+    return read_reason(folder, "grows", attempt, arena);
 }
 
 bool dt_preempted_is_asked(const char *folder, int64_t attempt)

@@ -101,6 +101,9 @@ dt_status dt_preempted_ask(const char *folder, int64_t attempt, const char *reas
 bool dt_preempted_is_asked(const char *folder, int64_t attempt);
 /* Returns the reason, in the arena, if the attempt is to wait; NULL: it is not. */
 const char *dt_preempted_reason(const char *folder, int64_t attempt, dt_arena *arena);
+/* The same for a stop after which the run continues at once on nodes that it had lost. */
+dt_status dt_grows_ask(const char *folder, int64_t attempt, const char *reason, dt_error *err);
+const char *dt_grows_reason(const char *folder, int64_t attempt, dt_arena *arena);
 
 /* remove: removes a run for good: its folder and its rows in the history.
  *

@@ -85,6 +85,15 @@ bool dt_restart_same_reason(const char *a, const char *b)
     return *a == *b;
 }
 
+double dt_grow_pause(int64_t grown, double first_seconds, double most_seconds)
+{
+    double seconds = first_seconds;
+
+    for (int64_t i = 0; i < grown && seconds < most_seconds; i++)
+        seconds *= 2;
+    return seconds < most_seconds ? seconds : most_seconds;
+}
+
 double dt_restart_pause(int64_t restarts, double first_seconds, double most_seconds)
 {
     double seconds = first_seconds;

@@ -96,6 +96,9 @@ bool dt_restart_same_reason(const char *a, const char *b);
 /* Returns the seconds before a command is started again. restarts: in a row without a new checkpoint, from 1. */
 double dt_restart_pause(int64_t restarts, double first_seconds, double most_seconds);
 
+/* Returns the seconds that an attempt with fewer nodes lasts at least before it grows. grown: how often the run has. */
+double dt_grow_pause(int64_t grown, double first_seconds, double most_seconds);
+
 /* False if dt_restart_decide returns END whatever the checkpoints are. */
 bool dt_restart_is_possible(const dt_restart_facts *facts);
 dt_restart_decision dt_restart_decide(const dt_restart_facts *facts);

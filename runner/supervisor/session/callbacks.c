@@ -48,6 +48,7 @@ static bool on_checkpoint(void *context, const dt_message *message)
 {
     dt_session *session = context;
 
+    dt_grow_at_save(session);
     if (dt_message_is_program_checkpoint(message)) {
         if (dt_components_bring_saved(session))
             dt_components_fetch(session, message);

@@ -147,6 +147,7 @@ static dt_status read_events(dt_session *session, dt_error *err)
     for (int64_t i = 0; i < count; i++) {
         dt_message message;
 
+        dt_grow_remember(session, &events[i]);
         if (events[i].attempt != session->attempt)
             continue;
         if (events[i].node < 0) {
@@ -387,6 +388,7 @@ dt_status dt_session_load(dt_session *session, const char *run, dt_error *err)
 
     memset(session, 0, sizeof(*session));
     dt_arena_init(&session->arena, 0);
+    session->grow.places_lock = -1;
     session->offers = json_object();
     session->watch.diagnoses = json_array();
     uv_loop_init(&session->loop);
@@ -411,6 +413,7 @@ dt_status dt_session_load(dt_session *session, const char *run, dt_error *err)
     DT_TRY(dt_collector_commit(session->collector, err)); /* events recorded while loading */
     dt_watch_open(session);
     DT_TRY(recall_events(session, err));
+    dt_grow_load(session);
     DT_TRY(apply_stop_mark(session, err));
     session->record.stop_asked = session->verdict.stop_asked;
     DT_TRY(keep_first(session, err));
@@ -428,6 +431,7 @@ void dt_session_unload(dt_session *session)
     dt_control_close_all(session);
     dt_listener_close(session->control.listener);
     dt_components_close(session);
+    dt_grow_close(session);
     dt_poll_clock_close(&session->clock);
     dt_session_fault_close(session);
     uv_close((uv_handle_t *)&session->leave_timer, NULL);

@@ -100,14 +100,20 @@ static dt_status write_plan(dt_session *session, const dt_next_attempt *next, co
 
     dt_strbuf_init(&text);
     dt_strbuf_init(&path);
-    DT_TRY(dt_plan_from_json(&plan, session->plan, &session->arena, err));
+    if (next->as_attempt > 0)
+        DT_TRY(dt_plan_read(&plan,
+                            dt_arena_printf(&session->arena, "%s/attempt-%lld/plan.json",
+                                            session->folder, (long long)next->as_attempt),
+                            &session->arena, err));
+    else
+        DT_TRY(dt_plan_from_json(&plan, session->plan, &session->arena, err));
     plan.attempt = next->attempt;
     plan.resume_from = next->checkpoint;
     plan.program_checkpoint = next->program_checkpoint;
     plan.program_step = next->start_step;
     if (session->task_plan != NULL)
         DT_TRY(dt_task_folder_look(&plan.task, session->folder, &session->arena, err));
-    if (next->nodes_lost > 0)
+    if (next->nodes_lost > 0 && next->as_attempt == 0)
         leave_out(&plan, session, reason);
     json = dt_plan_to_json(&plan);
     dt_json_write_pretty(&text, json);

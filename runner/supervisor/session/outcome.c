@@ -78,7 +78,7 @@ static void notify(dt_session *session, const char *event, int64_t attempt, cons
 
 static bool was_started(const dt_session *session)
 {
-    bool started = session->restart.count > 0 || session->has_run;
+    bool started = session->restart.count > 0 || session->grow.grown || session->has_run;
 
     for (int64_t i = 0; i < session->world_size; i++)
         started = started || dt_session_rank(session, i)->row.pid != 0;
@@ -95,6 +95,12 @@ static dt_completion completion_of(const dt_session *session)
                            .epochs = session->settings.epochs};
 }
 
+/* True if the attempt is being stopped, or was, to continue on more nodes (grow.c). */
+static bool is_growing(dt_session *session)
+{
+    return dt_grows_reason(session->folder, session->attempt, &session->arena) != NULL;
+}
+
 /* Whether a run of somebody else has a GPU that the queue gave this one. */
 static bool lost_its_place(const dt_session *session)
 {
@@ -102,11 +108,16 @@ static bool lost_its_place(const dt_session *session)
            session->queue->has(session->run);
 }
 
-static dt_restart_facts facts_of(const dt_session *session)
+static dt_restart_facts facts_of(dt_session *session)
 {
+    dt_verdict verdict = session->verdict;
+
+    if (verdict.stop_asked && is_growing(session))
+        verdict.stop_asked = false; /* nobody wants the run to end */
     return (dt_restart_facts){
-        .may_restart = dt_verdict_may_restart(&session->verdict, session->restart.count > 0) &&
-                       !lost_its_place(session),
+        .may_restart =
+            dt_verdict_may_restart(&verdict, session->restart.count > 0 || session->grow.grown) &&
+            (session->grow.grown || !lost_its_place(session)),
         .started = was_started(session),
         .planned = session->plan_problem == NULL,
         .done = completion_of(session),
@@ -170,6 +181,11 @@ static dt_restart_act decide(dt_next_attempt *next, dt_session *session, const c
     decision = dt_restart_decide(&facts);
     next->restarts = decision.restarts;
     next->nodes_lost = decision.nodes_left_out;
+    if (session->grow.grown && session->verdict.claimed) { /* a GPU of a node that came back */
+        next->as_attempt = session->attempt - 1;
+        next->nodes_lost = 1;
+        next->restarts = session->restart.count;
+    }
     if (decision.act == DT_RESTART_SAME)
         *why_not = "not tried again: the attempt before had the same error at once too";
     if (decision.act == DT_RESTART_SPENT)
@@ -298,6 +314,28 @@ out:
     return st;
 }
 
+/* Ends an attempt that was stopped to continue on more nodes; if one was lost meanwhile, on those that are left. */
+static dt_status grow(dt_session *session, dt_next_attempt *next, const char *reason, dt_error *err)
+{
+    int64_t lost = dt_session_count_lost(session);
+    dt_status st;
+
+    DT_TRY(dt_next_attempt_find(next, session, err));
+    next->restarts = session->restart.count;
+    if (lost == 0) {
+        next->kind = DT_EVENT_KIND_GROWN;
+        next->as_attempt = session->grow.whole;
+        reason = dt_grows_reason(session->folder, session->attempt, &session->arena);
+    } else if (session->node_count - lost >= session->settings.nodes_min) {
+        next->nodes_lost = lost;
+    }
+    DT_TRY(dt_next_attempt_add(session, next, DT_RUN_STOPPED, DT_EXIT_STOPPED, reason, err));
+    dt_log_info("%s: attempt %lld continues from step %lld", reason, (long long)next->attempt,
+                (long long)next->start_step);
+out:
+    return st;
+}
+
 /* Writes the end of the attempt to the store, together with the next attempt if there is one;
  * *again says whether there is. */
 static dt_status restart_or_end(bool *again, dt_session *session, dt_error *err)
@@ -326,6 +364,10 @@ static dt_status restart_or_end(bool *again, dt_session *session, dt_error *err)
     } else if ((preempted = preempted_reason(session, state, code)) != NULL) {
         DT_TRY(wait_again(session, &next, "preempted", preempted, err));
         state = DT_RUN_STOPPED;
+    } else if (state == DT_RUN_STOPPED && session->verdict.left.length == 0 &&
+               is_growing(session)) {
+        *again = true;
+        DT_TRY(grow(session, &next, reason, err));
     } else if (lost_its_place(session) && code != DT_EXIT_LEFT) {
         session->queue->refused(session->run, reason);
         DT_TRY(wait_again(session, &next, "refused", reason, err));
@@ -430,6 +472,8 @@ static void add_lost_nodes(dt_session *session)
  * failure that no restart follows. */
 static bool names_left_nodes(dt_session *session)
 {
+    if (session->verdict.stop_asked && is_growing(session))
+        return false;
     return session->verdict.stop_asked ||
            (dt_verdict_has_failed(&session->verdict) && !dt_restart_is_due(session));
 }
@@ -484,7 +528,8 @@ dt_status dt_action_conclude(dt_session *session, dt_supervised_node *unused, dt
         session->leave = DT_LEAVE_WAITS;
         return DT_OK;
     }
-    if (!dt_restart_is_due(session) && !(is_collected(session) && is_cleaned_up(session)))
+    if (!dt_restart_is_due(session) && !is_growing(session) &&
+        !(is_collected(session) && is_cleaned_up(session)))
         return DT_OK; /* the same */
     if (names_left_nodes(session)) {
         if (!session->verdict.stop_asked) /* after a stop, each lost node was reported at once */

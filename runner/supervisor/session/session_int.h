@@ -15,6 +15,7 @@
  *   control.c       runs/ID/control.sock
  *   outcome.c       what the end waits for, how the attempt ended
  *   next_attempt.c  creates the next attempt
+ *   grow.c          back to nodes that were lost
  *   fault.c         injected faults
  *   session.c       helpers for all
  */
@@ -98,6 +99,21 @@ typedef struct dt_session_restart {
     uv_timer_cb on_pause_over; /* dt_state_pause_over */
 } dt_session_restart;
 
+/* The nodes that the run had before it lost them (grow.c). */
+#define DT_EVENT_KIND_GROWN "grown"
+typedef struct dt_missing_node dt_missing_node;
+typedef struct dt_session_grow {
+    int64_t count;        /* how often the run has grown */
+    bool grown;           /* this attempt did */
+    int64_t whole;        /* attempt that had all nodes; 0: this one has */
+    int64_t seen_attempt; /* while events are read */
+    dt_missing_node *nodes;
+    int64_t node_count;
+    int64_t asked;   /* nodes that have not answered yet */
+    bool refused;    /* one of them cannot be had */
+    int places_lock; /* of the queue, until the next attempt has its place; -1: none */
+} dt_session_grow;
+
 struct dt_session {
     uv_loop_t loop;
     dt_poll_clock clock;
@@ -130,6 +146,7 @@ struct dt_session {
     dt_session_watch watch;
     dt_session_control control;
     dt_session_restart restart;
+    dt_session_grow grow;
     dt_session_fault *fault; /* injected by `dtrun smoke` (fault.c); NULL: none */
 
     enum {
@@ -142,6 +159,14 @@ struct dt_session {
     dt_status failure;      /* why the session ends before the run does */
     dt_error failure_error;
 };
+
+/* --- grow.c */
+/* Call with each event of the run, in order, then load once plan and store are there. */
+void dt_grow_remember(dt_session *session, const dt_store_event *event);
+void dt_grow_load(dt_session *session);
+/* A checkpoint was saved. */
+void dt_grow_at_save(dt_session *session);
+void dt_grow_close(dt_session *session);
 
 /* --- fault.c */
 void dt_session_fault_open(dt_session *session);
@@ -238,6 +263,7 @@ typedef struct dt_next_attempt {
     /* as recorded in the checkpoint; 0: unknown, or the checkpoint is of another attempt */
     int64_t steps_total;
     int64_t nodes_lost; /* lost nodes that are left out */
+    int64_t as_attempt; /* it has the nodes of this attempt; 0: those of the attempt before */
     bool stepped;       /* the failed attempt did a step */
     bool waits;       /* it waits in the queue: the attempt before was preempted, or got no place */
     const char *kind; /* of the event that records it: "restart", "preempted", "refused" */
