@@ -44,6 +44,7 @@ const dt_command *const dt_commands[] = {
     &dt_command_score,
     &dt_command_evaluate,
     &dt_command_checkpoints,
+    &dt_command_verify,
     &dt_command_doctor,
     &dt_command_plan,
     &dt_command_data,

@@ -29,6 +29,8 @@
  *   {"event":"metrics","step":50,"values":{"valid_loss":..,"valid_bleu":..}}
  *   {"event":"pace","step":12,"step_seconds":..,"waited_seconds":..}   averages per step, from every rank
  *    if there are several, every 5 s: the rank that waited least is the one the others wait for
+ *   {"event":"record","offset":0,"text":".."}   lines of the record of the rank (engine/record/record.h), from every rank;
+ *    offset: bytes of the attempt's record before
  *   {"event":"phase","phase":"train"|"evaluate"|"save"|"generate"|"score"}   a hint for the hang detector
  *   {"event":"checkpoint","step":100,"directory":"step-00000100","bytes":..,"digest":"..",
  *    "valid_loss":..|null,"score":..|null,"seconds":..}   score: lower is better; directory: of a command an

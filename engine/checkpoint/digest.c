@@ -39,6 +39,11 @@ void dt_digest_get(char *hex, const dt_digest *digest)
     to_hex(hex, XXH3_128bits_digest((const XXH3_state_t *)digest));
 }
 
+uint64_t dt_digest_number(const void *bytes, size_t length)
+{
+    return XXH3_64bits(bytes, length);
+}
+
 void dt_digest_of(char *hex, const void *bytes, size_t length)
 {
     to_hex(hex, XXH3_128bits(bytes, length));

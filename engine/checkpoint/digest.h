@@ -7,6 +7,7 @@
 #define DT_ENGINE_DIGEST_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/error.h"
 
@@ -23,6 +24,8 @@ void dt_digest_free(dt_digest *digest);
 void dt_digest_add(dt_digest *digest, const void *bytes, size_t length);
 /* Digest of everything added so far; hex has DT_DIGEST_SIZE bytes. */
 void dt_digest_get(char *hex, const dt_digest *digest);
+/* The 64 bits of XXH3-64. */
+uint64_t dt_digest_number(const void *bytes, size_t length);
 void dt_digest_of(char *hex, const void *bytes, size_t length);
 
 #ifdef __cplusplus

@@ -245,6 +245,7 @@ static dt_status unit_grads_ready(void *self, int unit, dt_error *err)
         return DT_OK;
     DT_ASSERT(unit == own->next_unit);
     own->next_unit--;
+    dt_show_before_send(state, unit, state->model->grads[unit], left);
     if (unit == state->model->unit_count - 1)
         most = own->first_bucket_elems;
     if (own->bf16_buffers != NULL) {
@@ -342,6 +343,13 @@ out:
 
 /* --- checkpoints: only data rank 0 of each tensor rank writes and reads; it broadcasts what it has read */
 
+static bool ddp_held_part(const dt_strategy_state *state, int param, dt_held_part *out)
+{
+    const ddp_state *own = state->own;
+
+    return dt_shard_held_part(&own->shard, param, out);
+}
+
 static dt_status ddp_export_state(dt_strategy_state *state, const dt_state_chunk **chunks,
                                   int *count, dt_error *err)
 {
@@ -413,6 +421,7 @@ const dt_strategy dt_strategy_ddp = {
     .grad_norm = ddp_grad_norm,
     .update = ddp_update,
     .copy_of_unit = ddp_copy_of_unit,
+    .held_part = ddp_held_part,
     .export_state = ddp_export_state,
     .import_state = ddp_import_state,
     .import_base = dt_shard_import_base,

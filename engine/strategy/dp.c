@@ -380,6 +380,13 @@ out:
 
 /* --- checkpoints */
 
+static bool dp_held_part(const dt_strategy_state *state, int param, dt_held_part *out)
+{
+    const dp_state *own = state->own;
+
+    return dt_shard_held_part(&own->shard, param, out);
+}
+
 static dt_status dp_export_state(dt_strategy_state *state, const dt_state_chunk **chunks,
                                  int *count, dt_error *err)
 {
@@ -443,6 +450,7 @@ const dt_strategy dt_strategy_dp = {
     .grads_finish = dp_grads_finish,
     .grad_norm = dp_grad_norm,
     .update = dp_update,
+    .held_part = dp_held_part,
     .export_state = dp_export_state,
     .import_state = dp_import_state,
     .import_base = dt_shard_import_base,

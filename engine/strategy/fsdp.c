@@ -242,6 +242,13 @@ static dt_status fsdp_update(dt_strategy_state *state, const dt_optimizer_args *
 
 /* --- checkpoints: every rank reads its own parts; one of those that hold the same parts writes them */
 
+static bool fsdp_held_part(const dt_strategy_state *state, int param, dt_held_part *out)
+{
+    const dt_fsdp *own = state->own;
+
+    return dt_shard_held_part(&own->shard, param, out);
+}
+
 static dt_status fsdp_export_state(dt_strategy_state *state, const dt_state_chunk **chunks,
                                    int *count, dt_error *err)
 {
@@ -309,6 +316,7 @@ const dt_strategy dt_strategy_fsdp = {
     .grad_norm = fsdp_grad_norm,
     .update = fsdp_update,
     .copy_of_unit = fsdp_copy_of_unit,
+    .held_part = fsdp_held_part,
     .export_state = fsdp_export_state,
     .import_state = fsdp_import_state,
     .import_base = dt_shard_import_base,

@@ -120,6 +120,7 @@ dt_status dt_fsdp_reduce_start(dt_strategy_state *state, int unit, dt_error *err
 
     if ((own->holds_grads && own->micro_steps_left > 1) || elems == 0)
         return DT_OK;
+    dt_show_before_send(state, unit, state->model->grads[unit], elems);
     if (own->holds_grads)
         DT_TRY(finish(state, grad_buffer, err)); /* units share the bf16 copy */
     if (own->replicas != NULL && unit > 0 && unit + 2 < state->model->unit_count)

@@ -539,6 +539,31 @@ out:
     return st;
 }
 
+bool dt_shard_held_part(const dt_shard *shard, int index, dt_held_part *out)
+{
+    const dt_param *param = &shard->model->params[index];
+    const dt_shard_unit *own = &shard->units[param->unit];
+    dt_dtype dtype = shard->model->config.dtype;
+    int64_t first, end, at;
+
+    *out = (dt_held_part){0};
+    if (!dt_shard_part_in_slice(&first, &end, &at, shard, param))
+        return false;
+    out->first = first;
+    out->elems = end - first;
+    if (!param->trainable) {
+        out->frozen = dt_tensor_1d(
+            (unsigned char *)own->frozen + (size_t)at * dt_dtype_bytes(dtype), dtype, end - first);
+        return true;
+    }
+    out->value = own->master + at;
+    out->grad = own->grad + at;
+    for (int s = 0; s < states_of(shard, param); s++)
+        out->state[s] =
+            own->state[s] + (all_have(shard, s) ? at : state_start(shard, param->unit, s, index));
+    return true;
+}
+
 dt_status dt_shard_export(dt_shard *shard, const dt_state_chunk **chunks, int *count, dt_error *err)
 {
     dt_status st = DT_OK;

@@ -79,6 +79,20 @@ static inline float *dt_state_chunk_data(const dt_state_chunk *chunk, int kind)
     return kind == 0 ? chunk->value : chunk->state[kind - 1];
 }
 
+/* What this rank holds of a parameter, from element `first` of what its tensor rank holds; in device memory. */
+typedef struct dt_held_part {
+    int64_t first, elems;
+    float *value, *grad; /* NULL: not trained */
+    float *state[DT_OPTIMIZER_STATES];
+    dt_tensor frozen; /* not trained; no data: trained */
+} dt_held_part;
+
+/* MAY: sees the gradients of a unit, F32 in device memory, before they are sent to other ranks. */
+typedef struct dt_before_send {
+    void (*see)(void *self, int unit, float *grads, int64_t elems); /* NULL: nobody looks */
+    void *self;
+} dt_before_send;
+
 typedef struct dt_strategy_state {
     const struct dt_strategy *strategy;
     dt_model *model; /* the model, borrowed */
@@ -89,7 +103,8 @@ typedef struct dt_strategy_state {
     const dt_layer_peers *layer, *sharers;
     struct dt_events *events; /* events channel, borrowed, to open further communicators */
     dt_strategy_options options;
-    dt_model_hooks hooks; /* set by the strategy; model->hooks points here */
+    dt_model_hooks hooks;       /* set by the strategy; model->hooks points here */
+    dt_before_send before_send; /* set by the owner, after setup */
     void *own;
     bool keeps_weights; /* model->weights stay valid across passes, until an update */
     /* bytes held by this rank, since setup */
@@ -124,6 +139,8 @@ typedef struct dt_strategy {
     /* MAY: what this rank holds of a unit's parameters (F32, device memory), which the other ranks of the replica axis
      * hold too, equal only by equal updates; NULL: parameters are never replicated */
     void (*copy_of_unit)(dt_strategy_state *, int unit, float **master, int64_t *elems);
+    /* MUST: what this rank holds of a parameter; false: nothing */
+    bool (*held_part)(const dt_strategy_state *, int param, dt_held_part *out);
     /* MUST: the chunks that THIS rank writes into a checkpoint (replica 0 all that it holds, others none), each of which
      * no other rank writes.
      * The strategy owns the array; it is valid until the next step. */

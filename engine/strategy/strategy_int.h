@@ -211,6 +211,8 @@ dt_status dt_shard_make_tables(dt_shard *shard, bool with_chunks, dt_error *err)
 /* Bytes of the optimizer states, and of the slices of frozen parameters. */
 int64_t dt_shard_optimizer_bytes(const dt_shard *shard);
 int64_t dt_shard_frozen_bytes(const dt_shard *shard);
+/* Implements held_part of dt_strategy. */
+bool dt_shard_held_part(const dt_shard *shard, int param, dt_held_part *out);
 /* Implement export_state and import_state of dt_strategy. */
 dt_status dt_shard_export(dt_shard *shard, const dt_state_chunk **chunks, int *count,
                           dt_error *err);
@@ -232,6 +234,14 @@ dt_status dt_shard_sum_terms(dt_shard *shard, const dt_strategy_state *state, dt
 /* Sum of squares of all slices' gradients that this rank counts, in a fixed order. */
 dt_status dt_shard_sum_squares(dt_shard *shard, double *out, dt_error *err);
 dt_status dt_shard_update(dt_shard *shard, const dt_optimizer_args *args, dt_error *err);
+
+/* Shows gradients that are about to be sent to state->before_send, if the ops before are done: on the CPU. */
+static inline void dt_show_before_send(const dt_strategy_state *state, int unit, float *grads,
+                                       int64_t elems)
+{
+    if (state->before_send.see != NULL && state->model->device->host_reads)
+        state->before_send.see(state->before_send.self, unit, grads, elems);
+}
 
 /* Detach a strategy's memory and hooks from the model. */
 void dt_shard_leave_model(dt_model *model);

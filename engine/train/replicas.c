@@ -69,7 +69,7 @@ out:
 
 /* Describe which ranks hold the same: what determines rounding on this rank (the CPU's instruction set and threads, or
  * the GPU model), and its part of the model. */
-static dt_status describe_kind(char *out, size_t size, const dt_device *device, const dt_mesh *mesh,
+dt_status dt_replicas_describe(char *out, size_t size, const dt_device *device, const dt_mesh *mesh,
                                dt_error *err)
 {
     long long tensor = mesh->axis[DT_AXIS_TENSOR].rank, shard = mesh->axis[DT_AXIS_SHARD].rank;
@@ -101,7 +101,7 @@ static dt_status number_of_kind(double *out, const dt_device *device, const dt_m
     char text[sizeof((dt_cuda_card){0}.name) + 64];
     dt_status st = DT_OK;
 
-    DT_TRY(describe_kind(text, sizeof(text), device, mesh, err));
+    DT_TRY(dt_replicas_describe(text, sizeof(text), device, mesh, err));
     DT_TRY(dt_digest_new(&digest, err));
     dt_digest_add(digest, text, strlen(text));
     *out = number_of(digest);

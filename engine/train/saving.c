@@ -270,6 +270,7 @@ static dt_status save(dt_train_session *session, unsigned reasons, bool last, dt
     dt_status st = DT_OK;
 
     DT_TRY(dt_report_phase(session, "save", err));
+    DT_TRY(dt_record_flush(session->record, err)); /* a checkpoint is never newer than the record */
     DT_TRY(dt_replicas_compare(session, err));
     DT_TRY(collect(session, true, err));
     if (background) {

@@ -359,6 +359,8 @@ dt_status dt_train_session_open(dt_train_session *out, const dt_plan *plan, int6
     DT_TRY(dt_reference_compute(out, err));
     out->saving.epoch = out->data.sampler.epoch;
     DT_TRY(dt_saving_open(out, err));
+    DT_TRY(dt_recording_open(out, err));
+    DT_TRY(dt_flip_open(out, err));
 out:
     out->stopped = is_stop(st);
     if (st == DT_ERR_NOMEM)
@@ -370,6 +372,8 @@ out:
 void dt_train_session_close(dt_train_session *session)
 {
     dt_saving_close(session);
+    dt_flip_close(session);
+    dt_record_close(session->record);
     dt_valid_bleu_close(session->evaluation.translations);
     dt_train_tasks_close(session->evaluation.tasks);
     if (session->state.strategy != NULL)

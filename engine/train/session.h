@@ -136,6 +136,9 @@ struct dt_train_session {
     double start_seconds; /* when this attempt started, for the time limit */
     bool stopped;         /* a stop was requested before the first step; not an error */
 
+    struct dt_step_record *record; /* of what the steps compute (recording.c) */
+    struct dt_flip *flip;     /* NULL: none (flip.c) */
+
     dt_after_step *after_step; /* NULL: none (fault.c) */
     void *after_step_state;    /* freed with the session */
 };

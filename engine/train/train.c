@@ -66,16 +66,21 @@ static dt_status step_forward_backward(dt_train_session *session, dt_step *step,
         dt_stopwatch_place(DT_PLACE_INPUT);
         dt_stopwatch_part(DT_PART_HOST);
         DT_TRY(dt_train_session_fill(session, m, err));
+        dt_flip_input(session);
+        dt_record_batch(session->record, &session->batch);
         step->host_overhead_seconds += dt_clock_monotonic_seconds() - start;
         dt_stopwatch_place(DT_PLACE_FORWARD);
         dt_stopwatch_part(DT_PART_ARITHMETIC);
         DT_TRY(strategy->forward_backward(state, &session->batch, loss_scale, &micro_sum, err));
+        dt_record_losses(session->record, micro_sum);
         step->loss_sum += micro_sum;
         add_pairs(session, step);
     }
     dt_stopwatch_place(DT_PLACE_UPDATE);
     DT_TRY(strategy->grads_finish(state, err));
+    DT_TRY(dt_flip_gradient(session, err));
     DT_TRY(strategy->grad_norm(state, &step->gradient_norm, err));
+    DT_TRY(dt_record_gradients(session->record, step->gradient_norm, err));
 out:
     return st;
 }
@@ -141,6 +146,8 @@ static dt_status step_update(dt_train_session *session, dt_step *step, dt_error 
     DT_TRY(session->device.synchronize(&session->device, err));
     session->loss = loss;
     session->step++;
+    DT_TRY(dt_flip_state(session, err));
+    DT_TRY(dt_record_update(session->record, loss, err));
 out:
     return st;
 }
@@ -277,6 +284,8 @@ static dt_status train_step(dt_train_session *session, dt_step *step, dt_error *
     dt_status st = DT_OK;
 
     DT_TRY(dt_step_begin(session, step, err));
+    dt_record_begin(session->record, session->step + 1, session->data.sampler.epoch,
+                    session->data.sampler.sample);
     DT_TRY(step_forward_backward(session, step, err));
     DT_TRY(step_agree(session, step, err));
     if (!step->skipped)
@@ -284,6 +293,7 @@ static dt_status train_step(dt_train_session *session, dt_step *step, dt_error *
     dt_stopwatch_place(DT_PLACE_INPUT);
     dt_stopwatch_part(DT_PART_HOST);
     DT_TRY(step_end(session, err));
+    DT_TRY(dt_record_end(session->record, err));
     dt_stopwatch_place(DT_PLACE_LOOP);
 out:
     return st;
@@ -301,6 +311,14 @@ static void log_parts(dt_train_session *session)
     dt_strbuf_release(&text);
 }
 
+/* The step after which the run ends. */
+static int64_t last_step(const dt_train_session *session)
+{
+    int64_t steps = session->recipe->schedule.steps, until = session->plan->until;
+
+    return until > 0 && until < steps ? until : steps;
+}
+
 static dt_status run(dt_train_session *session, dt_error *err)
 {
     const dt_recipe *recipe = session->recipe;
@@ -314,7 +332,7 @@ static dt_status run(dt_train_session *session, dt_error *err)
     DT_TRY(dt_report_phase(session, "train", err));
     DT_TRY(before_steps(session, &last, err));
     dt_report_time(session);
-    while (session->step < recipe->schedule.steps && !last) {
+    while (session->step < last_step(session) && !last) {
         double start = dt_clock_monotonic_seconds();
 
         DT_TRY(train_step(session, &step, err));
@@ -322,7 +340,7 @@ static dt_status run(dt_train_session *session, dt_error *err)
             DT_TRY(session->after_step(session, dt_clock_monotonic_seconds() - start, err));
         if (step.skipped)
             dt_train_session_count_steps(session);
-        last = step.stop || step.time_over || session->step >= recipe->schedule.steps;
+        last = step.stop || step.time_over || session->step >= last_step(session);
         dt_interval_add(&interval, &step, dt_clock_monotonic_seconds() - start);
         dt_stopwatch_step(dt_train_session_sent_bytes(session));
         DT_TRY(dt_report_pace(session, &pace, err));
@@ -332,11 +350,12 @@ static dt_status run(dt_train_session *session, dt_error *err)
             DT_TRY(dt_report_step(session, &step, &interval, err));
         DT_TRY(between_steps(session, &step, &last, err));
     }
+    DT_TRY(dt_record_flush(session->record, err));
     DT_TRY(session->comm.barrier(&session->comm, err));
     log_parts(session);
     DT_TRY(dt_report_finished(
         session,
-        session->step >= recipe->schedule.steps && session->evaluation.missing == 0 ? "steps"
+        session->step >= last_step(session) && session->evaluation.missing == 0 ? "steps"
         : step.time_over                                                            ? "time_limit"
                                                                                     : "stopped",
         err));
@@ -359,6 +378,10 @@ dt_status dt_train(const dt_plan *plan, int64_t rank, dt_events *events, dt_erro
     DT_TRY(st);
     DT_TRY(run(&session, err));
 out:
+    if (st != DT_OK && session.record != NULL) { /* as far as the step got */
+        (void)dt_record_end(session.record, NULL);
+        (void)dt_record_flush(session.record, NULL);
+    }
     /* Report before closing the session: closing may wait for a collective in progress. */
     if (st != DT_OK && dt_report_failed(events, err, &unsent) != DT_OK)
         dt_log_error("cannot report the failure: %s", unsent.message);

@@ -6,6 +6,7 @@
 #include "engine/checkpoint/writer.h"
 #include "engine/evaluation/evaluation.h"
 #include "engine/model/model.h"
+#include "engine/record/record.h"
 #include "engine/train/session.h"
 
 /* machine_speed: measures the speed and memory of this machine at the start of a run.
@@ -41,6 +42,10 @@ int64_t dt_measure_free_memory(dt_device *device);
  * same step does nothing. DT_ERR_CORRUPT on all ranks if they differ; the message names the rank
  * that dt_replicas_odd_one returns. */
 dt_status dt_replicas_compare(dt_train_session *session, dt_error *err);
+
+/* What determines rounding on this rank and its part of the model, as text. */
+dt_status dt_replicas_describe(char *out, size_t size, const dt_device *device, const dt_mesh *mesh,
+                               dt_error *err);
 
 /* Whether another rank holds the same parameters as this one. */
 bool dt_replicas_exist(const dt_train_session *session);
@@ -92,6 +97,52 @@ void dt_train_tasks_close(dt_train_tasks *tasks);          /* accepts NULL */
  * no results then. */
 dt_status dt_train_tasks_run(const dt_evaluation_results **results, dt_train_session *session,
                              bool *stopped, dt_error *err);
+
+/* recording: opens the record of the rank (engine/record/record.h). */
+dt_status dt_recording_open(dt_train_session *session, dt_error *err);
+
+/* flip: inverts one bit of what a rank computes with, so that tests see whether the record shows it. Only in builds with
+ * tests.
+ *
+ * DTRUN_TEST_FLIP  "KIND RANK@STEP SEED": in that step, of the input, of the gradients that the rank sends ("sent"), of
+ *                  the summed gradients ("gradient"), after its update of the parameters ("weight") or of the moments
+ *                  ("moment"). The place is drawn with the seed from what the record covers in that step; with
+ *                  "anywhere" after the seed, from everything. Logged as an error, with its place
+ */
+#ifdef DT_TEST_FLIPS
+dt_status dt_flip_open(dt_train_session *session, dt_error *err);
+void dt_flip_close(dt_train_session *session);
+void dt_flip_input(dt_train_session *session);
+dt_status dt_flip_gradient(dt_train_session *session, dt_error *err);
+dt_status dt_flip_state(dt_train_session *session, dt_error *err);
+#else
+static inline dt_status dt_flip_open(dt_train_session *session, dt_error *err)
+{
+    (void)session;
+    (void)err;
+    return DT_OK;
+}
+static inline void dt_flip_close(dt_train_session *session)
+{
+    (void)session;
+}
+static inline void dt_flip_input(dt_train_session *session)
+{
+    (void)session;
+}
+static inline dt_status dt_flip_gradient(dt_train_session *session, dt_error *err)
+{
+    (void)session;
+    (void)err;
+    return DT_OK;
+}
+static inline dt_status dt_flip_state(dt_train_session *session, dt_error *err)
+{
+    (void)session;
+    (void)err;
+    return DT_OK;
+}
+#endif
 
 /* Compute the reference of all pairs of answers (reference.c); no effect on other data. Collective; once the weights are
  * loaded. */

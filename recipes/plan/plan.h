@@ -8,6 +8,7 @@
  *    "resume_from": "" | "/abs/.../step-00000100",  a marked checkpoint directory
  *    "new_data": true,    optional: the data may differ from the checkpoint's
  *    "new_model": true,   optional: the model may compute something else with the parameters
+ *    "until": 120,        optional: the run ends after this step, as if it were the last (dtrun verify)
  *    "weights": {"kind": "huggingface" | "checkpoint", "description": "/abs/.../config.json",
  *                "files": ["/abs/.../model.safetensors"]},   may be missing: where a fresh start has its
  *                                                            parameters from (recipes/foreign/weights.h)
@@ -86,6 +87,7 @@ typedef struct dt_plan {
     const char *resume_from; /* "" for a fresh start */
     bool new_data;    /* the data may differ from the checkpoint's; they start at their beginning */
     bool new_model;   /* the model may compute something else with the parameters */
+    int64_t until;    /* the run ends after this step; 0: after the last of the recipe */
     const char *tree; /* digest of the folder that nodes get; "": none */
     const char *git_commit;         /* of a command's folder; "" or NULL: unknown */
     const char *program_checkpoint; /* of a command: path on the node of rank 0; "" or NULL: none */

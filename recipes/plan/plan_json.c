@@ -245,6 +245,8 @@ json_t *dt_plan_to_json(const dt_plan *plan)
         json_object_set_new(out, "new_data", json_true());
     if (plan->new_model)
         json_object_set_new(out, "new_model", json_true());
+    if (plan->until > 0)
+        json_object_set_new(out, "until", json_integer((json_int_t)plan->until));
     if (plan->tree != NULL && plan->tree[0] != '\0')
         json_object_set_new(out, "tree", json_string(plan->tree));
     if (plan->git_commit != NULL && plan->git_commit[0] != '\0')
@@ -408,7 +410,7 @@ dt_status dt_plan_from_json(dt_plan *out, const json_t *json, dt_arena *arena, d
     static const char *const known[] = {
         "plan",     "run",       "attempt",   "world_size", "directory", "shared",  "resume_from",
         "new_data", "new_model", "nodes",     "ranks",      "recipe",    "weights", "task",
-        "tree",     "setup",     "continues", "git_commit", NULL};
+        "tree",     "setup",     "continues", "git_commit", "until",     NULL};
     dt_status st = DT_OK;
     json_t *recipe;
 
@@ -426,6 +428,8 @@ dt_status dt_plan_from_json(dt_plan *out, const json_t *json, dt_arena *arena, d
         DT_TRY(dt_json_get_bool(&out->new_data, json, "new_data", "plan", err));
     if (json_object_get(json, "new_model") != NULL)
         DT_TRY(dt_json_get_bool(&out->new_model, json, "new_model", "plan", err));
+    if (json_object_get(json, "until") != NULL)
+        DT_TRY(plan_get_int(&out->until, json, "until", 1, INT64_MAX, "plan", err));
     out->tree = "";
     if (json_object_get(json, "tree") != NULL)
         DT_TRY(plan_get_string(&out->tree, json, "tree", false, "plan", arena, err));

@@ -54,11 +54,12 @@ inside engine data chat tokens
 inside engine comm channel device ops
 inside engine strategy comm device model ops optim
 inside engine checkpoint comm data model strategy
+inside engine record channel checkpoint device model strategy
 inside engine weights checkpoint data model ops strategy
 inside engine evaluation data device model tokens
 inside engine gguf ops tokens
 inside engine search data device model
-inside engine train bleu evaluation search channel checkpoint comm data device model ops optim strategy tokens weights
+inside engine train bleu evaluation search channel checkpoint comm data device model ops optim record strategy tokens weights
 inside engine task channel generate tokens
 inside engine generate chat checkpoint data device evaluation model search tokens train weights
 inside runner term
@@ -78,6 +79,7 @@ inside runner import cli export fetch launch supervisor term
 inside runner convert cli term
 inside runner launch cli corpus fetch node_setup predict supervisor term transport
 inside runner benchmarks corpus
+inside runner verify cli launch supervisor term
 inside runner stop channel cli node_setup supervisor transport
 inside runner init cli corpus launch term
 inside runner smoke cli corpus launch node_setup/workdir supervisor term
@@ -85,7 +87,7 @@ inside runner queue channel cli launch node_setup supervisor term view
 inside runner sweep channel cli launch queue stop supervisor term view
 inside runner relay cli term
 inside runner top cli queue supervisor term view
-inside runner commands benchmarks cli convert corpus export gc import init launch queue relay smoke stop sweep top view supervisor term
+inside runner commands benchmarks cli convert corpus export gc import init launch queue relay smoke stop sweep top verify view supervisor term
 for folder in recipes/*/ engine/*/ runner/*/; do
     case $known in *" $folder"*) ;; *) complain "$folder has no rule here: say what it may include" ;; esac
 done

@@ -69,6 +69,7 @@ static const struct {
     {"memory", {NULL}},
     {"metrics", {"i step", "o values"}},
     {"pace", {"i step", "f step_seconds", "f waited_seconds"}},
+    {"record", {"i offset", "s text"}},
     {"phase", {"s phase"}},
     {"checkpoint", {"i step", "s directory", "i bytes", "s digest"}},
     {"checkpoint_failed", {"i step", "s message"}},

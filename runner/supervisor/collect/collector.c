@@ -374,6 +374,17 @@ static dt_status store_steps(dt_collector *collector, const dt_message *message,
     return dt_run_rows_put(collector->rows, &row, err);
 }
 
+static dt_status store_digests(dt_collector *collector, const dt_message *message, dt_error *err)
+{
+    const dt_row row = {.kind = DT_ROW_DIGESTS,
+                        .attempt = collector->setup.rows.attempt,
+                        .digests = {.rank = message->rank,
+                                    .offset = dt_message_int(message, "offset", 0),
+                                    .text = dt_message_string(message, "text")}};
+
+    return dt_run_rows_put(collector->rows, &row, err);
+}
+
 static dt_status store_rows(dt_collector *collector, int64_t node, const dt_message *message,
                             dt_error *err)
 {
@@ -388,6 +399,8 @@ static dt_status store_rows(dt_collector *collector, int64_t node, const dt_mess
         return store_straggler(collector, message, err);
     case DT_MESSAGE_PART: /* it is in the folder */
         return dt_collector_part(collector, message, err);
+    case DT_MESSAGE_RECORD: /* it is in the folder */
+        return store_digests(collector, message, err);
     case DT_MESSAGE_PHASE: /* not stored */
         return DT_OK;
     case DT_MESSAGE_CHECKPOINT:

@@ -207,7 +207,8 @@ out:
 /* True if the rows of an event depend on this journal only. */
 static bool is_compared(const replaying *replay, const dt_message *message)
 {
-    return message->kind != DT_MESSAGE_PACE && message->kind != DT_MESSAGE_PART;
+    return message->kind != DT_MESSAGE_PACE && message->kind != DT_MESSAGE_PART &&
+           message->kind != DT_MESSAGE_RECORD;
 }
 
 static dt_status take_event(replaying *replay, int64_t node, const dt_message *message,

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "runner/supervisor/folder/digest_file.h"
 #include "runner/supervisor/folder/task_folder.h"
 #include "store/repair.h"
 #include "store/why.h"
@@ -276,6 +277,9 @@ static dt_status write_row(dt_store *store, const void *what, dt_error *err)
         return write_why(one->setup, row->text);
     case DT_ROW_PART:
         return write_piece(folder, row, err);
+    case DT_ROW_DIGESTS:
+        return dt_digest_file_write(folder, row->attempt, row->digests.rank, row->digests.offset,
+                                    row->digests.text, err);
     case DT_ROW_LINE:
         return dt_rank_log_write(row->line.log, folder, row->line.rank, row->line.text,
                                  strlen(row->line.text), err);
@@ -314,6 +318,9 @@ static void keep_texts(dt_store_writer *writer, dt_row *row)
         break;
     case DT_ROW_PART:
         texts[0] = &row->piece.text;
+        break;
+    case DT_ROW_DIGESTS:
+        texts[0] = &row->digests.text;
         break;
     case DT_ROW_LINE:
         texts[0] = &row->line.text;

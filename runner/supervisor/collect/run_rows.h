@@ -153,6 +153,7 @@ typedef enum dt_row_kind {
     DT_ROW_WHY,  /* why the steps take so long, to the attempt's folder; a failure is only logged */
     DT_ROW_PART, /* part of a task, to its folder */
     DT_ROW_LINE, /* line of a rank's log */
+    DT_ROW_DIGESTS, /* piece of a rank's record, to its folder */
 } dt_row_kind;
 
 typedef struct dt_row {
@@ -183,6 +184,10 @@ typedef struct dt_row {
             bool last, hex; /* hex: the bytes are in hexadecimal */
             const char *text;
         } piece;
+        struct { /* a piece of a record (digest_file.h) */
+            int64_t rank, offset;
+            const char *text;
+        } digests;
         struct {
             dt_rank_log *log; /* outlives the rows */
             int64_t rank;

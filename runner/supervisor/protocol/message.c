@@ -18,6 +18,7 @@ static const struct {
     [DT_MESSAGE_MEMORY] = {"memory", true, true, {NULL}},
     [DT_MESSAGE_METRICS] = {"metrics", true, true, {"i step", "o values"}},
     [DT_MESSAGE_PACE] = {"pace", true, true, {"i step", "f step_seconds", "f waited_seconds"}},
+    [DT_MESSAGE_RECORD] = {"record", true, true, {"i offset", "s text"}},
     [DT_MESSAGE_PHASE] = {"phase", true, true, {"s phase"}},
     [DT_MESSAGE_CHECKPOINT] = {"checkpoint",
                                true,
