@@ -9,7 +9,7 @@
  * processor; of a GPU, at 20 GB/s of copies for 4e14. */
 #define HOST_BYTES_PER_FLOP (0.005 * 5e9 / 7e11)
 #define CARD_BYTES_PER_FLOP (0.005 * 2e10 / 4e14)
-#define LEAST_BYTES         ((int64_t)64 << 10)
+#define LEAST_BYTES         ((int64_t)16 << 10)
 #define MOST_BYTES          ((int64_t)1 << 30)
 
 int64_t dt_rotation_budget(double flops, bool host)

@@ -10,8 +10,11 @@
 #include "runner/stop/stop.h"
 #include "runner/supervisor/folder/task_folder.h"
 #include "runner/sweep/sweep.h"
+#include "runner/verify/receipt.h"
 #include "runner/view/follow/follow.h"
 #include "runner/view/runs/runs.h"
+
+#define RECEIPT_SECONDS 5.0 /* longest wait for the first step before the run is followed */
 
 /* Resumes a sweep. Options that change a recipe are refused: they are for one run. */
 static dt_status resume_sweep(dt_sweep_group *group, dt_call *call, dt_error *err)
@@ -72,6 +75,7 @@ static dt_status resume(dt_call *call, dt_error *err)
     dt_sweep_group group;
     dt_queue_wish wish;
     dt_preflight flight;
+    dt_receipt receipt = {.done = true};
     dt_run run;
 
     DT_TRY(dt_follow_options_check(call, err));
@@ -96,8 +100,14 @@ static dt_status resume(dt_call *call, dt_error *err)
         (void)dt_orphans_settle(store, flight.plan.node_names, flight.plan.node_count, call->arena,
                                 NULL);
     dt_interrupt_catch(); /* from here on Ctrl-C never leaves half of an attempt */
+    if (dt_task_of(&run) == NULL)
+        dt_receipt_begin(&receipt, &run, path, call);
     DT_TRY(dt_queue_resume(store, &run, path, &at, &wish, &flight, call, err));
+    if (!dt_arguments_flag(call->args, "detach") && !flight.waits)
+        dt_receipt_end(&receipt, store, flight.plan.attempt, RECEIPT_SECONDS, call);
     DT_TRY(dt_follow_as_asked(store, run.id, call, err));
+    if (!dt_arguments_flag(call->args, "detach")) /* started late */
+        dt_receipt_end(&receipt, store, flight.plan.attempt, 0, call);
 out:
     dt_store_close(store);
     return st;
@@ -144,6 +154,10 @@ const dt_command dt_command_resume = {
         "\n"
         "An attempt that fails before its first step changes nothing: a finished run stays\n"
         "finished, and the next resume uses the previous recipe.\n"
+        "\n"
+        "A receipt says where the data and the random numbers continue, and whether the first\n"
+        "step equals the record to the bit, if an earlier attempt did that step. 'dtrun verify'\n"
+        "compares more steps.\n"
         "\n"
         "Learning rate, length, evaluation, nodes, ranks, strategy and precision can change.\n"
         "Another number of ranks changes the tokens of a step, which resume reports; batch.total\n"

@@ -131,7 +131,8 @@ static void offer(choice *c, const dt_verified_attempt *attempt, const char *pat
 {
     if (step > c->most || step >= attempt->last || step < attempt->after ||
         (c->best.attempt != NULL &&
-         (attempt->attempt < c->best.attempt->attempt || step <= c->best.from)))
+         (attempt->attempt < c->best.attempt->attempt ||
+          (attempt->attempt == c->best.attempt->attempt && step <= c->best.from))))
         return;
     c->best = (dt_verify_task){.attempt = attempt, .path = path, .from = step};
 }
