@@ -152,7 +152,7 @@ class Groups(Filled):
         self.wait(lambda: self.count("#members tbody tr") == 60)
         self.assertEqual(self.texts("#members tbody tr:last-child .pill"), ["diverged"])
         self.find("#members th[data-sort='optimizer.lr'] button").click()
-        self.wait(lambda: self.text("#members tbody tr:first-child td:nth-child(4)") == "1e-4")
+        self.wait(lambda: self.text("#members tbody tr:first-child td:nth-child(5)") == "1e-4")
         for part in ("colour=model.embed", "sort=optimizer.lr"):
             self.assertIn(part, self.browser.current_url)
         for box in self.browser.find_elements(By.CSS_SELECTOR, "#members .tick input")[:2]:
@@ -161,6 +161,8 @@ class Groups(Filled):
         self.assertLess(self.asked("/api/"), 20)
         self.look(390, 844)
         self.assert_not_wider(390)
+        for metric in ("#members tbody .number", "#parallel .axis:last-child .name"):  # both are visible without scrolling
+            self.wait(lambda: self.script(f"return document.querySelector('{metric}').getBoundingClientRect().right") <= 390)
 
     def test_a_small_group_draws_every_run_and_says_when_there_is_none(self):
         self.open("group?name=baselines", lambda: self.drawn("loss-chart"))

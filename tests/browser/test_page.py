@@ -642,9 +642,9 @@ class History(Browsing):
     def test_a_group_says_which_of_its_runs_won(self):
         self.open("group?name=rates%2C%20low", lambda: len(self.texts("#members tbody tr")) == 10)
         self.assertEqual(self.text("#winner"), "Best: optimizer.lr = 0.001 (loss 1.6667, sweep 1)")
-        self.assertEqual(self.texts("#members th")[1:], ["Run", "State", "optimizer.lr", "loss, lowest", "Step"])
+        self.assertEqual(self.texts("#members th")[1:], ["Run", "loss, lowest", "State", "optimizer.lr", "Step"])
         self.assertEqual(self.texts("#members tbody tr:nth-child(2) td")[1:],
-                         ["sweep 2 sweep002", "finished", "0.002", "2.6667", "100"])
+                         ["sweep 2 sweep002", "2.6667", "finished", "0.002", "100"])
         self.assertEqual(self.texts("#members .best"), ["1.6667"])
         self.open("compare?group=rates%2C%20low&group=rates%2C%20high", lambda: len(self.texts("#groups tbody tr")) == 20)
         self.assertEqual(self.texts("#groups .winner"), ["Best: optimizer.lr = 0.001 (loss 1.6667, sweep 1)",

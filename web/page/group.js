@@ -81,9 +81,10 @@ class Members {
 
   // Columns that can be sorted: their key in the address, their title, and the value of a run.
   columnsOf({keys, metric, high}) {
-    return [{key: 'name', title: 'Run', of: (run) => run.name}, {key: 'state', title: 'State', of: (run) => run.state},
-            ...keys.map((key, at) => ({key, title: key, of: (run) => run.keys[at]})),
+    return [{key: 'name', title: 'Run', of: (run) => run.name}, // next to it the metric, so that a narrow screen has both
             ...metric === '' ? [] : [{key: 'best', title: `${metric}, ${high ? 'highest' : 'lowest'}`, of: (run) => run.best}],
+            {key: 'state', title: 'State', of: (run) => run.state},
+            ...keys.map((key, at) => ({key, title: key, of: (run) => run.keys[at]})),
             {key: 'step', title: 'Step', of: (run) => run.step}];
   }
 

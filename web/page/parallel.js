@@ -6,7 +6,7 @@ import * as text from '/text.js';
 const SVG = 'http://www.w3.org/2000/svg';
 const HEIGHT = 300;
 const EDGE = {top: 34, bottom: 26, side: 46};
-const AXIS_LEAST = 110; // pixels between two axes
+const AXIS_LEAST = 72; // pixels between two axes
 const TICKS_MOST = 7;
 const WIDE = 30; // a key whose values differ by this factor has a logarithmic axis
 const HUES = 8;
@@ -64,11 +64,11 @@ export function shown(value) {
   return value === null ? '–' : isNumber(value) ? (Number.isInteger(value) ? text.count(value) : text.compact(value)) : String(value);
 }
 
-function axis(x, title, ticks, y) {
+// most: characters of its title.
+function axis(x, title, ticks, y, most) {
   const group = node('g', {class: 'axis'});
   group.append(node('line', {x1: x, x2: x, y1: y(0), y2: y(1)}));
   const name = node('text', {x, y: 16, 'text-anchor': 'middle', class: 'name'});
-  const most = 18;
   name.textContent = title.length > most ? `…${title.slice(1 - most)}` : title;
   name.append(node('title', {}, title));
   group.append(name);
@@ -91,6 +91,7 @@ export function drawParallel(box, keys, metric, runs) {
   const width = Math.max(box.clientWidth, 2 * EDGE.side + AXIS_LEAST * keys.length);
   const y = (place) => HEIGHT - EDGE.bottom - place * (HEIGHT - EDGE.top - EDGE.bottom);
   const step = (width - EDGE.side * 2 - 20) / Math.max(1, keys.length);
+  const most = Math.max(8, Math.floor(step / 7.5));
   const x = (at) => EDGE.side + 20 + at * step;
   const places = [...keys.map((_, at) => placesOf(runs.map((run) => run.keys[at]))), placesOf(runs.map((run) => run.best))];
   const svg = node('svg', {class: 'parallel', width, height: HEIGHT, role: 'img',
@@ -107,8 +108,8 @@ export function drawParallel(box, keys, metric, runs) {
     if (end[1] !== null) link.append(node('circle', {cx: end[0], cy: y(end[1]), r: run.first ? 5 : 3}));
     lines.append(link);
   }
-  svg.append(lines, ...keys.map((key, at) => axis(x(at), key, ticksOf(places[at]), y)));
+  svg.append(lines, ...keys.map((key, at) => axis(x(at), key, ticksOf(places[at]), y, most)));
   const last = places[places.length - 1];
-  svg.append(axis(x(keys.length), metric, ticksOf(last), y));
+  svg.append(axis(x(keys.length), metric, ticksOf(last), y, most));
   box.replaceChildren(svg);
 }
