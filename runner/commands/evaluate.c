@@ -1,4 +1,5 @@
 /* dtrun evaluate: computes the metrics of evaluation tasks with models of runs and folders. */
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -212,6 +213,17 @@ out:
     return st;
 }
 
+static dt_status launch_folder(const char **task, const evaluated *model, const dt_call *call,
+                               dt_error *err)
+{
+    char folder[4096];
+
+    if (realpath(model->title, folder) == NULL)
+        return DT_FAIL(err, DT_ERR_USAGE, "cannot open the folder '%s'", model->title);
+    return dt_task_launch_folder(task, dt_arena_strdup(call->arena, folder), &model->place, call,
+                                 err);
+}
+
 static dt_status launch(dt_call *call, dt_error *err)
 {
     const char *operand = call->args->operands[0], *task;
@@ -223,20 +235,18 @@ static dt_status launch(dt_call *call, dt_error *err)
 
     dt_strbuf_init(&text);
     if (call->args->operands_count > 1)
-        DT_THROW(err, DT_ERR_USAGE, "--ranks, --nodes and --gpus need a single RUN");
+        DT_THROW(err, DT_ERR_USAGE, "--ranks, --nodes and --gpus need a single RUN or FOLDER");
     if (dt_arguments_get(call->args, "task")->items_count == 0)
         DT_THROW(err, DT_ERR_USAGE, "--task is missing: a file of a task (docs/evaluation.md)");
     DT_TRY(dt_store_open(&store, NULL, err));
     DT_TRY(open_model(&model, store, operand, call, err));
-    if (model.run.id == NULL)
-        DT_THROW(err, DT_ERR_USAGE,
-                 "--ranks, --nodes and --gpus need a RUN: '%s' is a folder, which one process "
-                 "evaluates",
-                 operand);
-    if (!model.of_run)
+    if (model.run.id != NULL && !model.of_run)
         DT_THROW(err, DT_ERR_USAGE,
                  "--ranks, --nodes and --gpus need a checkpoint of the RUN itself");
-    DT_TRY(dt_task_launch(&task, &model.run, model.place.checkpoint, call, err));
+    if (model.of_run)
+        DT_TRY(dt_task_launch(&task, &model.run, model.place.checkpoint, call, err));
+    else
+        DT_TRY(launch_folder(&task, &model, call, err));
     DT_TRY(dt_task_follow(&text, &object, store, task, call, err));
     if (object != NULL)
         DT_TRY(dt_report_json(json_incref(object), err));
@@ -390,8 +400,8 @@ const dt_command dt_command_evaluate = {
         "is a checkpoint; a FOLDER has a '/' or is not the name of a run. Several models are\n"
         "printed in one table. Results of a RUN are kept in the history: `dtrun show` and `dtrun\n"
         "compare` show them.\n"
-        "With --ranks, --nodes or --gpus the ranks of a new run share the rows; RUN and the new\n"
-        "run both get the results, and --json prints the object of `launch`.\n"
+        "With --ranks, --nodes or --gpus the ranks of a new run share the rows of one model; the\n"
+        "new run, and RUN, get the results, and --json prints the object of `launch`.\n"
         "--convert writes the rows of the files, as they are published, as one task, without\n"
         "examples before the questions; with --json and --output it prints benchmark, file and\n"
         "rows.\n"

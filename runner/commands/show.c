@@ -140,8 +140,11 @@ static void add_task(dt_table *table, const dt_run *run, dt_arena *arena)
     }
     step = strrchr(plan.resume_from, '/');
     dt_table_add(table, DT_STYLE_DIM, "with");
-    dt_table_add(table, DT_STYLE_PLAIN, "%s of run %s", step != NULL ? step + 1 : plan.resume_from,
-                 plan.task.run);
+    if (strchr(plan.task.run, '/') != NULL)
+        dt_table_add(table, DT_STYLE_PLAIN, "%s", plan.task.run);
+    else
+        dt_table_add(table, DT_STYLE_PLAIN, "%s of run %s",
+                     step != NULL ? step + 1 : plan.resume_from, plan.task.run);
     add_fact(table, "output", plan.task.output);
 }
 

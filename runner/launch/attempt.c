@@ -269,7 +269,7 @@ static dt_status take_checkpoint(beginning *io, dt_arena *arena, dt_error *err)
     const char *parent = dt_arena_printf(arena, "%s/checkpoints", io->folder);
 
     io->checkpoint = io->digest = "";
-    if (io->fork == NULL && io->task == NULL)
+    if (io->fork == NULL && (io->task == NULL || io->task->checkpoint[0] == '\0'))
         return DT_OK;
     return dt_checkpoint_copy(&io->checkpoint, &io->digest,
                               io->fork != NULL ? io->fork->checkpoint : io->task->checkpoint,

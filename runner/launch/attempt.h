@@ -28,7 +28,7 @@ typedef struct dt_fork {
 
 /* Start of a run whose task is not training (recipes/plan/plan.h); flight->plan.task has the rest. */
 typedef struct dt_task_start {
-    const char *checkpoint;          /* it is copied */
+    const char *checkpoint;          /* it is copied; "": none, the plan has weights */
     const dt_strbuf *input, *target; /* contents of its files; target NULL: none */
 } dt_task_start;
 

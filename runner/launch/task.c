@@ -425,12 +425,13 @@ out:
     return st;
 }
 
-/* Plans a run whose recipe is complete but for the number of lines. */
+/* Plans a run whose recipe is complete but for the number of lines. checkpoint: NULL for the weights of a folder. */
 static dt_status plan(dt_preflight *flight, texts *out, dt_recipe *recipe,
                       dt_checkpoint *checkpoint, const dt_run *parent, const dt_call *call,
                       dt_error *err)
 {
-    bool target = recipe->lines.target[0] != '\0', pairs = is_of_pairs(checkpoint);
+    bool target = recipe->lines.target[0] != '\0';
+    bool pairs = checkpoint != NULL && is_of_pairs(checkpoint);
     bool continues = recipe->task == DT_TASK_GENERATE && !pairs;
     int64_t line_weight = LINE_WEIGHT + (continues ? TOKEN_WEIGHT * recipe->generate.tokens : 0);
     dt_plan_task task = {.run = parent->id,
@@ -441,7 +442,8 @@ static dt_status plan(dt_preflight *flight, texts *out, dt_recipe *recipe,
     dt_status st = DT_OK;
     int64_t lines;
 
-    DT_TRY(dt_checkpoint_verify(checkpoint, err)); /* a damaged one would fail every attempt */
+    if (checkpoint != NULL)
+        DT_TRY(dt_checkpoint_verify(checkpoint, err)); /* a damaged one would fail every attempt */
     DT_TRY(check_sides(pairs, recipe->task, target, err));
     DT_TRY(read_input(&out->input, &lines, recipe, call->arena, err));
     if (target)
@@ -453,7 +455,10 @@ static dt_status plan(dt_preflight *flight, texts *out, dt_recipe *recipe,
     DT_TRY(place(flight, recipe, call->arena, err));
     task.arguments = list_arguments(recipe, call->arena);
     flight->plan.task = task;
-    DT_TRY(find_base(&flight->plan.weights, checkpoint, parent->id, call->arena, err));
+    if (checkpoint != NULL)
+        DT_TRY(find_base(&flight->plan.weights, checkpoint, parent->id, call->arena, err));
+    else
+        DT_TRY(dt_weights_find(&flight->plan.weights, recipe->model.from, call->arena, err));
 out:
     return st;
 }
@@ -478,31 +483,57 @@ out:
     return st;
 }
 
-dt_status dt_task_launch(const char **run, const dt_run *parent, const char *path,
-                         const dt_call *call, dt_error *err)
+/* before: the recipe of the model. checkpoint: NULL if its weights are those of model.from. */
+static dt_status launch_by_options(const char **run, const dt_run *parent, dt_recipe *before,
+                                   dt_checkpoint *checkpoint, const char *path, const dt_call *call,
+                                   dt_error *err)
 {
     dt_recipe_source source = {.path = parent->recipe_path};
-    dt_checkpoint *checkpoint = NULL;
-    dt_recipe recipe, before;
     dt_labels labels = {0};
     dt_status st = DT_OK;
     dt_preflight flight;
+    dt_recipe recipe;
     texts inputs;
 
     texts_init(&inputs);
     DT_TRY(dt_label_options_read(&labels, call, err));
-    source.text = dt_arena_printf(call->arena, "# dtrun %s %s --checkpoint %s\n",
-                                  call->args->command->name, parent->id, path);
-    DT_TRY(dt_checkpoint_open(&checkpoint, path, err));
-    DT_TRY(
-        dt_recipe_from_json(&before, dt_checkpoint_get_info(checkpoint)->recipe, call->arena, err));
-    DT_TRY(recipe_by_options(&recipe, &before, parent, call, err));
+    source.text = dt_arena_printf(call->arena, "# dtrun %s %s%s%s\n", call->args->command->name,
+                                  parent->id, path[0] != '\0' ? " --checkpoint " : "", path);
+    DT_TRY(recipe_by_options(&recipe, before, parent, call, err));
     DT_TRY(plan(&flight, &inputs, &recipe, checkpoint, parent, call, err));
     DT_TRY(launch(run, &source, &labels, path, &flight, &inputs, call, err));
 out:
-    dt_checkpoint_close(checkpoint);
     texts_release(&inputs);
     return st;
+}
+
+dt_status dt_task_launch(const char **run, const dt_run *parent, const char *path,
+                         const dt_call *call, dt_error *err)
+{
+    dt_checkpoint *checkpoint = NULL;
+    dt_status st = DT_OK;
+    dt_recipe before;
+
+    DT_TRY(dt_checkpoint_open(&checkpoint, path, err));
+    DT_TRY(
+        dt_recipe_from_json(&before, dt_checkpoint_get_info(checkpoint)->recipe, call->arena, err));
+    DT_TRY(launch_by_options(run, parent, &before, checkpoint, path, call, err));
+out:
+    dt_checkpoint_close(checkpoint);
+    return st;
+}
+
+dt_status dt_task_launch_folder(const char **run, const char *folder,
+                                const dt_evaluated_model *model, const dt_call *call, dt_error *err)
+{
+    dt_run of = {.id = folder, .name = "folder", .recipe_path = ""};
+    const char *name = strrchr(folder, '/');
+    dt_recipe before = model->recipe;
+
+    if (name != NULL && dt_run_name_check(name + 1, NULL) == DT_OK)
+        of.name = name + 1;
+    return model->checkpoint[0] != '\0' ? dt_task_launch(run, &of, model->checkpoint, call, err)
+                                        : launch_by_options(run, &of, &before, NULL, "", call, err);
 }
 
 /* --- by a recipe file */
@@ -634,6 +665,7 @@ dt_status dt_task_resume(dt_store *store, dt_run *run, const dt_call *call, dt_e
     DT_TRY(place(&flight, &before.recipe, call->arena, err));
     DT_TRY(dt_nodes_check(&flight, before.recipe.name, call, err));
     flight.plan.task = before.task;
+    flight.plan.weights = before.weights;
     DT_TRY(dt_task_folder_look(&flight.plan.task, folder, call->arena, err));
     resume_place.step = dt_task_lines_done(&flight.plan.task);
     dt_interrupt_catch(); /* from here on Ctrl-C leaves a complete attempt */

@@ -10,6 +10,7 @@
 #include "recipes/plan/plan.h"
 #include "runner/cli/command.h"
 #include "runner/cli/tags.h"
+#include "runner/launch/evaluate.h"
 #include "runner/launch/preflight.h"
 #include "store/run.h"
 
@@ -55,6 +56,11 @@ dt_status dt_task_is_wanted(bool *out, const dt_call *call, dt_error *err);
 /* Launches a run with that checkpoint of `parent`, as the options of generate or score ask. */
 dt_status dt_task_launch(const char **run, const dt_run *parent, const char *checkpoint,
                          const dt_call *call, dt_error *err);
+
+/* The same with the model of a folder that no run has (evaluate.h); folder: its absolute path. */
+dt_status dt_task_launch_folder(const char **run, const char *folder,
+                                const dt_evaluated_model *model, const dt_call *call,
+                                dt_error *err);
 
 /* Plans the run that a recipe asks for (its task is not training), and checks its input, without the nodes. A
  * message about `lines` has the line of the recipe. */

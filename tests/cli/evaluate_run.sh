@@ -48,8 +48,25 @@ expect 2 launch "$work/evaluate.yaml" --set "evaluate.tasks=[\"$work/bad.jsonl\"
 says "evaluate.tasks: '$work/bad.jsonl', line 1: 'answer' is missing"
 expect 2 evaluate tiny -t "$work/bad.jsonl" --ranks 2
 says "'$work/bad.jsonl', line 1: 'answer' is missing"
-expect 2 evaluate tests/golden/huggingface/gpt2 -t "$work/letters.jsonl" --ranks 2
-one_line
+
+# --- a folder: of weights, and a checkpoint
+python3 tests/cli/evaluate_data.py "$work/data" llama || fail "no data"
+folder=$work/data/model
+all=(-t "$work/data/choice.jsonl" -t "$work/data/answer.jsonl" -t "$work/data/text.jsonl")
+expect 0 evaluate "$folder" "${all[@]}" --json -o "$work/one.jsonl" --force
+python3 -c 'import json, sys; print(json.dumps(json.load(open(sys.argv[1]))["models"][0]["tasks"], sort_keys=True))' "$work/out" >"$work/one"
+expect 0 evaluate "$folder" "${all[@]}" --ranks 3 --name weights --wait -o "$work/two.jsonl" --force
+says "choice  acc" "$folder"
+cmp "$work/one.jsonl" "$work/two.jsonl" || fail "the ranks made other results"
+newest weights | cmp - "$work/one" || fail "the ranks made other metrics: $(newest weights)"
+expect 0 show weights
+says "$folder"
+expect 2 evaluate "$folder" tiny "${all[@]}" --ranks 2
+says "need a single RUN or FOLDER"
+cp -r "$("$dtrun" checkpoints tiny --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["checkpoints"][0]["path"])')" "$work/saved"
+expect 0 evaluate "$work/saved" -t "$work/letters.jsonl" -o "$work/one.jsonl" --force
+expect 0 evaluate "$work/saved" -t "$work/letters.jsonl" --ranks 2 --wait --name saved -o "$work/two.jsonl" --force
+cmp "$work/one.jsonl" "$work/two.jsonl" || fail "the ranks made other results of a checkpoint"
 expect 2 evaluate tiny -t "$work/letters.jsonl" --wait
 says "--wait requires --ranks, --nodes or --gpus"
 expect 2 evaluate shared -t "$work/letters.jsonl"

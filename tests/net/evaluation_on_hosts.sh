@@ -51,6 +51,14 @@ results trained | cmp - "$net/expected" || fail "the metrics of the run are $(re
 is "results of 'trained'" "$(stored "$trained")" 2
 rm "$net/one" "$net/two"
 
+# A folder of weights that the hosts do not have.
+python3 "$OLDPWD/tests/cli/evaluate_data.py" "$net/launch/data" gpt2 || fail "no data"
+tasks="-t data/choice.jsonl -t data/answer.jsonl -t data/text.jsonl"
+wants 0 "choice" "$dtrun" evaluate ./data/model $tasks --threads 1 -o "$net/one"
+wants 0 "choice" "$dtrun" evaluate ./data/model $tasks --threads 1 --nodes host1,host2 --wait -o "$net/two"
+cmp "$net/one" "$net/two" || fail "two hosts compute something else of a folder"
+rm "$net/one" "$net/two"
+
 # One host is gone for good, in the middle: the other one computes its rows.
 wants 0 "answer" "$dtrun" evaluate trained -t answer.jsonl --threads 1 -o "$net/one"
 results trained >"$net/expected"

@@ -172,6 +172,30 @@ out:
     return st;
 }
 
+/* Copies the tokenizer's file, or what is read of a folder of Hugging Face to FOLDER/tokenizer on the node. */
+static dt_status place_tokenizer(const staging *stage, const char *folder, dt_error *err)
+{
+    static const char *const names[] = {"tokenizer.json", "tokenizer_config.json"};
+    const json_t *data = json_object_get(json_object_get(stage->request->plan, "recipe"), "data");
+    const json_t *item = json_object_get(data, "tokenizer");
+    const char *from = json_string_value(item), *path, *there;
+    const char *into = dt_arena_printf(stage->arena, "%s/tokenizer", folder);
+    dt_status st = DT_OK;
+
+    if (from == NULL || from[0] != '/' ||
+        !dt_file_exists(dt_arena_printf(stage->arena, "%s/%s", from, names[0])))
+        return place_text(item, stage, err);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        path = dt_arena_printf(stage->arena, "%s/%s", from, names[i]);
+        if (dt_file_exists(path))
+            DT_TRY(dt_upload_file(&there, path, NULL, into, stage->talk, stage->request,
+                                  stage->arena, err));
+    }
+    json_object_set_new(stage->paths, from, json_pack("[s]", into));
+out:
+    return st;
+}
+
 /* Copies the initial weights. A run that resumes from a checkpoint needs none but the base of an adapter, as does a
  * task with the checkpoint of an adapter. */
 static dt_status place_weights(const staging *stage, const char *folder, dt_error *err)
@@ -194,9 +218,10 @@ out:
 }
 
 /* Copies the lines of the task; the checkpoint's training data are not needed. */
-static dt_status place_task(staging *stage, dt_error *err)
+static dt_status place_task(staging *stage, const char *folder, dt_error *err)
 {
-    const json_t *task = json_object_get(stage->request->plan, "task");
+    const json_t *plan = stage->request->plan, *task = json_object_get(plan, "task");
+    const char *from = json_string_value(json_object_get(plan, "resume_from"));
     const char *target = json_string_value(json_object_get(task, "target"));
     dt_status st = DT_OK;
 
@@ -204,6 +229,8 @@ static dt_status place_task(staging *stage, dt_error *err)
     DT_TRY(place_weight(json_object_get(task, "input"), stage, err));
     if (target != NULL && target[0] != '\0')
         DT_TRY(place_weight(json_object_get(task, "target"), stage, err));
+    if (from == NULL || from[0] == '\0') /* a checkpoint has its own tokenizer */
+        DT_TRY(place_tokenizer(stage, folder, err));
     DT_TRY(place_weights(stage, NULL, err));
 out:
     return st;
@@ -235,10 +262,10 @@ dt_status dt_stage_data(json_t *paths, const char *folder, dt_talk *talk,
     dt_status st = DT_OK;
 
     if (json_object_get(request->plan, "task") != NULL)
-        return place_task(&stage, err);
+        return place_task(&stage, folder, err);
     DT_TRY(place_list(json_object_get(data, "train"), &stage, err));
     DT_TRY(place_list(json_object_get(data, "validation"), &stage, err));
-    DT_TRY(place_text(json_object_get(data, "tokenizer"), &stage, err));
+    DT_TRY(place_tokenizer(&stage, folder, err));
     DT_TRY(place_tasks(&stage, err));
     DT_TRY(place_weights(&stage, folder, err));
 out:

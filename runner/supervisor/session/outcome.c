@@ -236,7 +236,7 @@ static dt_status store_results(dt_session *session, dt_error *err)
     dt_checkpoint *checkpoint = NULL;
     dt_strbuf lines;
     dt_status st = DT_OK;
-    int64_t count;
+    int64_t count, step;
 
     dt_strbuf_init(&lines);
     DT_TRY(dt_store_evaluation_list(session->store, &stored, &count, session->run, &session->arena,
@@ -245,8 +245,10 @@ static dt_status store_results(dt_session *session, dt_error *err)
         goto out;
     DT_TRY(dt_file_read(&lines, plan->task.output, OUTPUT_MOST, err));
     DT_TRY(dt_evaluation_totals(&results, lines.data, lines.length, &session->arena, err));
-    DT_TRY(dt_checkpoint_open(&checkpoint, plan->resume_from, err));
-    DT_TRY(add_results(session, &results, dt_checkpoint_get_info(checkpoint)->step, err));
+    if (plan->resume_from[0] != '\0')
+        DT_TRY(dt_checkpoint_open(&checkpoint, plan->resume_from, err));
+    step = checkpoint != NULL ? dt_checkpoint_get_info(checkpoint)->step : 0;
+    DT_TRY(add_results(session, &results, step, err));
 out:
     dt_checkpoint_close(checkpoint);
     dt_strbuf_release(&lines);
