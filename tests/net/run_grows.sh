@@ -29,11 +29,13 @@ wants 0 "grows to host2 again" "$dtrun" show grows
 cp "$net/out" "$net/show"
 await 20 past grows $(($(step) + 50))
 
-# Lost again, and back: another run of the queue gets it before the pause of this one is over.
+# Lost again, and back: another run of the queue, which comes first, gets the host.
+wants 0 "" "$dtrun" queue drain host2
 "$net_sh" cut "$net" host2
 await 40 trains_on 4 host1 "$(step)"
 "$net_sh" heal "$net" host2
-wants 0 "" "$dtrun" launch --detach --queue "$net/launch/r.yaml" --set name=other --set nodes=[host2] --set nodes_min=0 --set threads=64
+wants 0 "" "$dtrun" launch --detach --queue --priority 1 "$net/launch/r.yaml" --set name=other --set nodes=[host2] --set nodes_min=0 --set threads=64
+wants 0 "" "$dtrun" queue undrain host2
 await 20 is_now other running
 await 60 past grows $(($(step) + 4000))
 is "attempt while another run has the host" "$(attempt)" 4
