@@ -105,28 +105,51 @@ static size_t total_width(const dt_table *table, const size_t *widths, size_t in
     return total;
 }
 
-/* Narrows columns of text, the widest first, until the table fits or all are at most `least` wide. */
+/* Narrows columns of text, the widest first, until the table fits or all are at most `least` wide; with `least` 0, the
+ * columns of table->least to its widths. */
 static void narrow(size_t *widths, const dt_table *table, size_t indent, size_t room, size_t least)
 {
     for (;;) {
         size_t total = total_width(table, widths, indent), widest = table->columns_count, over;
+        size_t to = least;
 
-        for (size_t i = 0; i < table->columns_count; i++)
-            if (!table->columns[i].right && widths[i] > least &&
-                (widest == table->columns_count || widths[i] > widths[widest]))
-                widest = i;
+        for (size_t i = 0; i < table->columns_count; i++) {
+            size_t low = least > 0 ? least : (size_t)table->least[i];
+
+            if (table->columns[i].right || low == 0 || widths[i] <= low ||
+                (widest < table->columns_count && widths[i] <= widths[widest]))
+                continue;
+            widest = i;
+            to = low;
+        }
         if (total <= room || widest == table->columns_count)
             return;
         over = total - room;
-        widths[widest] = widths[widest] > least + over ? widths[widest] - over : least;
+        widths[widest] = widths[widest] > to + over ? widths[widest] - over : to;
     }
+}
+
+/* Narrows the columns of table->least from their full widths, as a column may have been left out since. */
+static void narrow_first(size_t *widths, const dt_table *table, const size_t *full, size_t indent,
+                         size_t room)
+{
+    if (table->least == NULL)
+        return;
+    for (size_t i = 0; i < table->columns_count; i++)
+        if (widths[i] > 0 && table->least[i] > 0)
+            widths[i] = full[i];
+    narrow(widths, table, indent, room, 0);
 }
 
 /* Reduces widths until the table fits in `room` columns. A width of 0 leaves a column out. */
 static void fit(size_t *widths, const dt_table *table, size_t indent, size_t room)
 {
+    size_t *full = dt_arena_alloc_array(table->arena, table->columns_count, sizeof(full[0]));
+
+    memcpy(full, widths, table->columns_count * sizeof(full[0]));
     if (!table->clipped)
         narrow(widths, table, indent, room, WRAP_FIRST);
+    narrow_first(widths, table, full, indent, room);
     while (table->spare != NULL && total_width(table, widths, indent) > room) {
         size_t leave = 0;
 
@@ -137,6 +160,7 @@ static void fit(size_t *widths, const dt_table *table, size_t indent, size_t roo
         if (leave == 0)
             break;
         widths[leave] = 0;
+        narrow_first(widths, table, full, indent, room);
     }
     narrow(widths, table, indent, room, CUT_LEAST);
 }
@@ -149,17 +173,33 @@ static void add_blanks(dt_strbuf *out, size_t count)
         dt_strbuf_add_char(out, ' ');
 }
 
-/* Adds a clipped cell, with an ellipsis. */
-static void add_cut(dt_strbuf *out, const dt_term *term, const dt_table_cell *cell, size_t width)
+/* Returns the end of a text that has at most `width` columns and begins with a whole character. */
+static const char *end_of(const char *text, size_t width)
+{
+    while (dt_term_width(text) > width)
+        for (text++; ((unsigned char)*text & 0xc0) == 0x80; text++)
+            ;
+    return text;
+}
+
+/* Adds a clipped cell, with an ellipsis at the end or, with `middle`, before its last third. */
+static void add_cut(dt_strbuf *out, const dt_term *term, const dt_table_cell *cell, size_t width,
+                    bool middle)
 {
     const char *mark = term->unicode ? "\xe2\x80\xa6" : "~";
-    dt_strbuf text;
+    size_t after = middle ? (width - 1) / 3 : 0, used;
+    dt_strbuf text, shown;
 
     dt_strbuf_init(&text);
-    dt_term_add_clipped(&text, &(dt_term){.fd = -1}, cell->text, width - 1);
-    dt_term_add(out, term, cell->style, "%s%s", text.data, mark);
-    add_blanks(out, width - 1 - dt_term_width(text.data)); /* a wide character may not have fit */
+    dt_strbuf_init(&shown);
+    dt_term_add_whole(&shown, &(dt_term){.fd = -1}, cell->text); /* without styles */
+    dt_term_add_clipped(&text, &(dt_term){.fd = -1}, shown.data, width - 1 - after);
+    dt_strbuf_add_fmt(&text, "%s%s", mark, end_of(shown.data, after));
+    dt_term_add(out, term, cell->style, "%s", text.data);
+    used = dt_term_width(text.data);
+    add_blanks(out, width > used ? width - used : 0); /* a wide character may not have fit */
     dt_strbuf_release(&text);
+    dt_strbuf_release(&shown);
 }
 
 /* Returns the bytes of the text that go into one line: up to a blank, else after a hyphen or a slash, else
@@ -207,7 +247,9 @@ static bool write_line(const writer *w, const dt_table_cell *cells, const char *
         add_blanks(w->out, owed + (right && width < room ? room - width : 0));
         if (width > room && cut) {
             cell.text = rest[i];
-            add_cut(w->out, w->term, &cell, room);
+            add_cut(w->out, w->term, &cell, room,
+                    w->table->least != NULL && w->table->least[i] > 0 &&
+                        i + 1 < w->table->columns_count);
             width = room;
         } else {
             if (width > room && w->wraps && !cell.whole && !right)

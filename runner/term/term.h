@@ -125,6 +125,9 @@ typedef struct dt_table {
     const int *spare; /* of each column: on a narrow terminal the highest is left out first; 0:
                          never; NULL: all columns stay */
     bool clipped;     /* one line a row: cells are clipped instead of wrapped, for screens */
+    const int *
+        least; /* with clipped: columns of text that are narrowed to this width before a spare column is left
+                         out; 0: not; NULL: none. All but the last are cut in the middle, as both ends tell names apart */
     dt_table_row *first, *last;
 } dt_table;
 

@@ -30,9 +30,29 @@ out:
     return st;
 }
 
+/* Reads the other runs that still exist. */
+static dt_status read_others(dt_top_detail *out, dt_store *store, const char *const *others,
+                             size_t count, const dt_term *term, dt_arena *arena, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    for (size_t i = 0; i < count && out->others_count < DT_TOP_OTHERS_MOST; i++) {
+        dt_top_other *other = &out->others[out->others_count];
+
+        if (strcmp(others[i], out->run.id) == 0 ||
+            dt_store_run_find(store, &other->run, others[i], arena, NULL) != DT_OK)
+            continue;
+        DT_TRY(dt_curve_sketch(&other->curve, store, other->run.id, out->metric,
+                               dt_plot_buckets(term->columns), arena, err));
+        out->others_count++;
+    }
+out:
+    return st;
+}
+
 dt_status dt_top_detail_read(dt_top_detail *out, dt_store *store, const char *run,
-                             const char *metric, const dt_term *term, int64_t now_ms,
-                             dt_arena *arena, dt_error *err)
+                             const char *const *others, size_t others_count, const char *metric,
+                             const dt_term *term, int64_t now_ms, dt_arena *arena, dt_error *err)
 {
     dt_status st = DT_OK;
 
@@ -42,6 +62,7 @@ dt_status dt_top_detail_read(dt_top_detail *out, dt_store *store, const char *ru
     DT_TRY(dt_store_metric_names(store, &out->names, &out->names_count, out->run.id, arena, err));
     DT_TRY(dt_curve_sketch(&out->curve, store, out->run.id, metric, dt_plot_buckets(term->columns),
                            arena, err));
+    DT_TRY(read_others(out, store, others, others_count, term, arena, err));
     DT_TRY(read_lines(out, store, term->rows, arena, err));
 out:
     return st;
@@ -104,9 +125,18 @@ static void add_numbers(dt_strbuf *out, const dt_term *term, const dt_top_detail
     dt_strbuf_add_char(out, '\n');
 }
 
+static void add_ends(dt_strbuf *out, const dt_term *term, const dt_curve *curve)
+{
+    if (curve->last.step >= 0)
+        dt_term_add(out, term, DT_STYLE_DIM, "  last %.6g  lowest %.6g  highest %.6g",
+                    curve->last.value, curve->lowest.value, curve->highest.value);
+    else
+        dt_term_add(out, term, DT_STYLE_DIM, "  no points%s",
+                    curve->count > 0 ? " that are numbers" : "");
+}
+
 static void add_metric(dt_strbuf *out, const dt_term *term, const dt_top_detail *detail)
 {
-    const dt_curve *curve = &detail->curve;
     int64_t at = 0;
 
     dt_term_add(out, term, DT_STYLE_ACCENT, "%s", detail->metric);
@@ -115,29 +145,113 @@ static void add_metric(dt_strbuf *out, const dt_term *term, const dt_top_detail 
     if (at < detail->names_count)
         dt_term_add(out, term, DT_STYLE_DIM, " (%lld of %lld)", (long long)at + 1,
                     (long long)detail->names_count);
-    if (curve->last.step >= 0)
-        dt_term_add(out, term, DT_STYLE_DIM, "  last %.6g  lowest %.6g  highest %.6g",
-                    curve->last.value, curve->lowest.value, curve->highest.value);
-    else
-        dt_term_add(out, term, DT_STYLE_DIM, "  no points%s",
-                    curve->count > 0 ? " that are numbers" : "");
+    if (detail->others_count == 0)
+        add_ends(out, term, &detail->curve);
     dt_strbuf_add_char(out, '\n');
+}
+
+/* Adds a line for each curve of the plot, if there are several: how it is drawn, its run and its values. */
+static void add_legend(dt_strbuf *out, const dt_term *term, const dt_top_detail *detail)
+{
+    size_t count = detail->others_count + 1;
+
+    for (size_t i = 0; i < count && count > 1; i++) {
+        const dt_run *run = i == 0 ? &detail->run : &detail->others[i - 1].run;
+        const char *mark;
+        dt_style style = dt_plot_style(&mark, term, i, count);
+
+        dt_term_add(out, term, style, "%s", mark);
+        dt_term_add(out, term, DT_STYLE_PLAIN, " %s", run->id);
+        add_ends(out, term, i == 0 ? &detail->curve : &detail->others[i - 1].curve);
+        dt_term_add(out, term, DT_STYLE_PLAIN, "  %s\n", run->name); /* last: it can be long */
+    }
+}
+
+/* The steps of all curves of the plot. */
+static void find_extent(dt_plot *plot, const dt_top_detail *detail)
+{
+    bool any = false;
+
+    for (size_t i = 0; i <= detail->others_count; i++) {
+        const dt_curve *curve = i == 0 ? &detail->curve : &detail->others[i - 1].curve;
+
+        if (curve->buckets == 0)
+            continue;
+        if (!any || curve->first_step < plot->first_step)
+            plot->first_step = curve->first_step;
+        if (!any || curve->last_step > plot->last_step)
+            plot->last_step = curve->last_step;
+        any = true;
+    }
+}
+
+/* Returns the step in the middle of bucket `at`, of `count` that divide the steps first to last. */
+static double step_of(size_t at, size_t count, int64_t first, int64_t last)
+{
+    return (double)first + ((double)at + 0.5) * (double)(last - first + 1) / (double)count;
+}
+
+static size_t bucket_of(double step, size_t count, int64_t first, int64_t last)
+{
+    double at = (step - (double)first) * (double)count / (double)(last - first + 1);
+
+    return at <= 0 ? 0 : at >= (double)count ? count - 1 : (size_t)at;
+}
+
+/* Returns the curve in the buckets of the plot, so that equal steps of all curves are in the same column. */
+static const double *align(const dt_curve *curve, const dt_plot *plot, dt_arena *arena)
+{
+    double *out = dt_arena_alloc_array(arena, plot->buckets + 1, sizeof(out[0]));
+
+    for (size_t i = 0; i < plot->buckets; i++) {
+        double step = step_of(i, plot->buckets, plot->first_step, plot->last_step);
+
+        out[i] = NAN;
+        if (curve->buckets > 0 && step >= (double)curve->first_step &&
+            step <= (double)curve->last_step + 1)
+            out[i] =
+                curve->means[bucket_of(step, curve->buckets, curve->first_step, curve->last_step)];
+    }
+    for (size_t i = 0; i < curve->buckets; i++) { /* also one that is narrower than a bucket */
+        double *at = &out[bucket_of(step_of(i, curve->buckets, curve->first_step, curve->last_step),
+                                    plot->buckets, plot->first_step, plot->last_step)];
+
+        if (isnan(*at))
+            *at = curve->means[i];
+    }
+    return out;
+}
+
+static bool any_value(const dt_top_detail *detail)
+{
+    bool any = detail->curve.last.step >= 0;
+
+    for (size_t i = 0; i < detail->others_count; i++)
+        any = any || detail->others[i].curve.last.step >= 0;
+    return any;
 }
 
 static void add_curve(dt_strbuf *out, const dt_term *term, const dt_top_detail *detail, int rows,
                       dt_arena *arena)
 {
-    const double *curves[] = {detail->curve.means};
-    const dt_plot plot = {curves,
-                          1,
-                          detail->curve.buckets,
-                          detail->curve.first_step,
-                          detail->curve.last_step,
-                          term->columns,
-                          rows};
+    const double *curves[DT_TOP_OTHERS_MOST + 1] = {detail->curve.means};
+    dt_plot plot = {curves,
+                    1 + detail->others_count,
+                    detail->curve.buckets,
+                    detail->curve.first_step,
+                    detail->curve.last_step,
+                    term->columns,
+                    rows};
 
-    if (detail->curve.last.step >= 0)
-        dt_plot_add(out, term, &plot, arena);
+    if (!any_value(detail))
+        return;
+    if (detail->others_count > 0) {
+        plot.buckets = dt_plot_buckets(term->columns);
+        find_extent(&plot, detail);
+        for (size_t i = 0; i < plot.curves_count; i++)
+            curves[i] = align(i == 0 ? &detail->curve : &detail->others[i - 1].curve, &plot, arena);
+    }
+    dt_plot_add(out, term, &plot, arena);
 }
 
 /* Returns a log line without its date. */
@@ -198,11 +312,14 @@ void dt_top_detail_add(dt_strbuf *out, const dt_term *term, const dt_top_detail 
 
     add_title(out, term, &detail->run, &detail->timing.activity);
     room = rows - HEAD_ROWS - (lines_of(out->data) - 1); /* the reason takes more lines */
+    if (detail->others_count > 0)
+        room -= (int)detail->others_count + 1;
     plot = room * 3 / 5;
     add_progress(out, term, &detail->run);
     add_numbers(out, term, detail);
     dt_strbuf_add_char(out, '\n');
     add_metric(out, term, detail);
+    add_legend(out, term, detail);
     if (room - plot < LOG_LEAST)
         plot = room - LOG_LEAST;
     if (plot >= PLOT_LEAST)

@@ -8,12 +8,12 @@
 #include "runner/term/term.h"
 #include "runner/view/runs/runs.h"
 
-enum { ALL_MOST = 200, SPARK_LEAST = 10, COLUMNS_BESIDE_SPARK = 90 };
+enum { ALL_MOST = 500, NAME_LEAST = 16, SPARK_LEAST = 10, COLUMNS_BESIDE_SPARK = 90 };
 
 #define LATELY_MS (10 * 60 * 1000)
 
-const char *const dt_top_sort_names[] = {"newest", "name",  "state", "step",
-                                         "loss",   "speed", "left",  NULL};
+const char *const dt_top_sort_names[] = {"newest", "name",  "run",  "state",  "step",
+                                         "loss",   "speed", "left", "metric", NULL};
 
 /* --- the order */
 
@@ -22,44 +22,105 @@ static double share(const dt_run *run)
     return run->steps_total > 0 ? (double)run->step / (double)run->steps_total : 0;
 }
 
-/* Orders numbers; NaN comes last. */
-static int by_number(double a, double b)
+/* What a column is sorted by: a text, or a number, NaN if it is not known. */
+typedef struct key {
+    const char *text; /* NULL: a number */
+    double number;
+} key;
+
+static key key_of(const dt_top_row *row, dt_top_sort by)
 {
-    if (isnan(a) || isnan(b))
-        return isnan(a) - isnan(b);
-    return a < b ? -1 : a > b;
-}
-
-static int by_newest(const void *a, const void *b)
-{
-    const dt_run *left = ((const dt_top_row *)a)->run, *right = ((const dt_top_row *)b)->run;
-
-    if (left->created_ms != right->created_ms)
-        return left->created_ms > right->created_ms ? -1 : 1;
-    return strcmp(left->id, right->id);
-}
-
-#define COMPARE(name, expression)                           \
-    static int name(const void *left, const void *right)    \
-    {                                                       \
-        const dt_top_row *a = left, *b = right;             \
-        int order = (expression);                           \
-        return order != 0 ? order : by_newest(left, right); \
+    switch (by) {
+    case DT_TOP_NAME:
+        return (key){.text = row->run->name};
+    case DT_TOP_RUN:
+        return (key){.text = row->run->id};
+    case DT_TOP_STATE:
+        return (key){.number = row->run->state};
+    case DT_TOP_STEP:
+        return (key){.number = -share(row->run)};
+    case DT_TOP_LOSS:
+        return (key){.number = row->run->loss};
+    case DT_TOP_SPEED:
+        return (key){.number = -row->timing.tokens_per_second};
+    case DT_TOP_LEFT:
+        return (key){.number = row->timing.eta_seconds};
+    case DT_TOP_METRIC:
+        return (key){.number = row->curve.last.step >= 0 ? row->curve.last.value : NAN};
+    default:
+        return (key){.number = -(double)row->run->created_ms};
     }
-COMPARE(by_name, strcmp(a->run->name, b->run->name))
-COMPARE(by_state, (int)a->run->state - (int)b->run->state)
-COMPARE(by_step, by_number(-share(a->run), -share(b->run)))
-COMPARE(by_loss, by_number(a->run->loss, b->run->loss))
-COMPARE(by_speed, by_number(-a->timing.tokens_per_second, -b->timing.tokens_per_second))
-COMPARE(by_left, by_number(a->timing.eta_seconds, b->timing.eta_seconds))
+}
 
-static void sort(dt_top_rows *rows, dt_top_sort by)
+/* Orders by the column; what is not known comes last, also in reverse. Equal rows: the newest first. */
+static int compare(const void *left, const void *right, void *context)
 {
-    static int (*const orders[DT_TOP_SORTS])(const void *, const void *) = {
-        by_newest, by_name, by_state, by_step, by_loss, by_speed, by_left};
+    const dt_top_row *a = left, *b = right;
+    const dt_top_wish *wish = context;
+    key x = key_of(a, wish->sort), y = key_of(b, wish->sort);
+    int order;
 
-    if (rows->count > 1)
-        qsort(rows->items, (size_t)rows->count, sizeof(rows->items[0]), orders[by]);
+    if (x.text != NULL)
+        order = strcmp(x.text, y.text);
+    else if (isnan(x.number) || isnan(y.number))
+        return isnan(x.number) != isnan(y.number) ? isnan(x.number) - isnan(y.number)
+                                                  : strcmp(a->run->id, b->run->id);
+    else
+        order = x.number < y.number ? -1 : x.number > y.number;
+    order = wish->reverse ? -order : order;
+    if (order == 0 && a->run->created_ms != b->run->created_ms)
+        order = a->run->created_ms > b->run->created_ms ? -1 : 1;
+    return order != 0 ? order : strcmp(a->run->id, b->run->id);
+}
+
+/* --- the filter */
+
+static bool has_word(const dt_top_row *row, const char *word)
+{
+    const dt_run *run = row->run;
+    const char *const texts[] = {run->name,
+                                 run->id,
+                                 run->tags,
+                                 run->group,
+                                 dt_run_state_name(run->state),
+                                 dt_runs_shown_state(run, &row->timing.activity)};
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        if (strcasestr(texts[i], word) != NULL)
+            return true;
+    return false;
+}
+
+static bool passes(const dt_top_row *row, const char *filter)
+{
+    char word[128];
+
+    while (*filter != '\0') {
+        size_t length = strcspn(filter, " ");
+        size_t kept = length < sizeof(word) ? length : sizeof(word) - 1;
+
+        memcpy(word, filter, kept);
+        word[kept] = '\0';
+        if (kept > 0 && !has_word(row, word))
+            return false;
+        filter += length + (filter[length] == ' ');
+    }
+    return true;
+}
+
+void dt_top_rows_select(dt_top_rows *out, const dt_top_rows *all, const dt_top_wish *wish,
+                        dt_arena *arena)
+{
+    dt_top_wish by = *wish;
+
+    *out = *all;
+    out->wish = by;
+    out->count = 0;
+    out->items = dt_arena_alloc_array(arena, (size_t)all->count + 1, sizeof(out->items[0]));
+    for (int64_t i = 0; i < all->count; i++)
+        if (passes(&all->items[i], by.filter))
+            out->items[out->count++] = all->items[i];
+    qsort_r(out->items, (size_t)out->count, sizeof(out->items[0]), compare, &by);
 }
 
 /* --- reading */
@@ -104,10 +165,12 @@ dt_status dt_top_rows_read(dt_top_rows *out, dt_store *store, const dt_top_wish 
     int64_t count;
     dt_run *runs;
 
-    *out = (dt_top_rows){.metric = wish->metric};
+    *out = (dt_top_rows){.wish = *wish};
     DT_TRY(wish->all
-               ? dt_store_run_list(store, &runs, &count, -1, ALL_MOST, arena, err)
+               ? dt_store_run_list(store, &runs, &count, -1, ALL_MOST + 1, arena, err)
                : dt_store_run_list_since(store, &runs, &count, now_ms - LATELY_MS, arena, err));
+    out->more = wish->all && count > ALL_MOST;
+    count -= out->more;
     out->items = dt_arena_alloc_array(arena, (size_t)count + 1, sizeof(out->items[0]));
     for (; out->count < count; out->count++) {
         const dt_run *run = &runs[out->count];
@@ -122,7 +185,6 @@ dt_status dt_top_rows_read(dt_top_rows *out, dt_store *store, const dt_top_wish 
             out->waiting++;
     }
     read_waits(out, store, arena);
-    sort(out, wish->sort);
 out:
     return st;
 }
@@ -136,6 +198,8 @@ void dt_top_rows_count(dt_strbuf *out, const dt_term *term, const dt_top_rows *r
         dt_term_add(out, term, DT_STYLE_PLAIN, ", %lld waiting", (long long)rows->waiting);
     if (rows->ended > 0)
         dt_term_add(out, term, DT_STYLE_DIM, ", %lld ended", (long long)rows->ended);
+    if (rows->more)
+        dt_term_add(out, term, DT_STYLE_DIM, " (the newest %d)", ALL_MOST);
 }
 
 static size_t spark_columns(const dt_term *term)
@@ -164,7 +228,8 @@ static void add_row(dt_table *table, const dt_term *term, const dt_top_row *row,
     const dt_run *run = row->run;
     bool ended = dt_run_state_is_terminal(run->state);
 
-    dt_table_add(table, DT_STYLE_ACCENT, "%s", selected ? ">" : " ");
+    dt_table_add(table, row->marked ? DT_STYLE_WARN : DT_STYLE_ACCENT, "%s%s", selected ? ">" : " ",
+                 row->marked ? "*" : "");
     dt_table_add(table, selected ? DT_STYLE_BOLD : DT_STYLE_PLAIN, "%s", run->name);
     dt_table_add(table, DT_STYLE_PLAIN, "%s", run->id);
     dt_table_add(table, dt_runs_activity_style(run, &row->timing.activity), "%s",
@@ -187,17 +252,55 @@ static void add_row(dt_table *table, const dt_term *term, const dt_top_row *row,
         add_spark(table, term, &row->curve);
 }
 
+enum { COLUMNS = 9, METRIC_AT = COLUMNS - 1 };
+
+/* The columns; spare and least as in dt_table. */
+static const struct {
+    const char *title;
+    bool right;
+    int spare, least;
+    dt_top_sort sort;
+} layout[COLUMNS] = {
+    {"", false, 0, 0, DT_TOP_NEWEST},
+    {"name", false, 0, NAME_LEAST, DT_TOP_NAME},
+    {"run", false, 3, 0, DT_TOP_RUN},
+    {"state", false, 0, 0, DT_TOP_STATE},
+    {"step", true, 2, 0, DT_TOP_STEP},
+    {"loss", true, 1, 0, DT_TOP_LOSS},
+    {"speed", true, 6, 0, DT_TOP_SPEED},
+    {"left", true, 4, 0, DT_TOP_LEFT},
+    {NULL, false, 5, SPARK_LEAST, DT_TOP_METRIC} /* the metric */
+};
+
+/* Marks the title of the column that the rows are sorted by: its values grow downwards, or fall. */
+static const char *title_of(size_t column, const dt_term *term, const dt_top_wish *wish,
+                            dt_arena *arena)
+{
+    const char *title = column == METRIC_AT ? wish->metric : layout[column].title;
+    bool grows = (wish->sort == DT_TOP_STEP || wish->sort == DT_TOP_SPEED) == wish->reverse;
+
+    if (column == 0 || layout[column].sort != wish->sort || !term->live)
+        return title;
+    if (!term->unicode)
+        return dt_arena_printf(arena, "%s %c", title, grows ? '^' : 'v');
+    return dt_arena_printf(arena, "%s %s", title, grows ? "\xe2\x86\x91" : "\xe2\x86\x93");
+}
+
 void dt_top_rows_add(dt_strbuf *out, const dt_term *term, const dt_top_rows *rows, int64_t first,
                      int64_t most, int64_t selected, int64_t now_ms, dt_arena *arena)
 {
-    const dt_table_column columns[] = {{"", false},      {"name", false}, {"run", false},
-                                       {"state", false}, {"step", true},  {"loss", true},
-                                       {"speed", true},  {"left", true},  {rows->metric, false}};
-    static const int spare[] = {0, 0, 3, 0, 2, 1, 6, 4, 5};
+    dt_table_column columns[COLUMNS];
+    int spare[COLUMNS], least[COLUMNS];
     dt_table table;
 
-    dt_table_init(&table, columns, sizeof(columns) / sizeof(columns[0]), arena);
+    for (size_t i = 0; i < COLUMNS; i++) {
+        columns[i] = (dt_table_column){title_of(i, term, &rows->wish, arena), layout[i].right};
+        spare[i] = layout[i].spare;
+        least[i] = layout[i].least;
+    }
+    dt_table_init(&table, columns, COLUMNS, arena);
     table.spare = spare;
+    table.least = least;
     table.clipped = true;
     for (int64_t i = first; i < rows->count && i < first + most; i++)
         add_row(&table, term, &rows->items[i], i == selected, now_ms);

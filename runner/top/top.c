@@ -42,6 +42,8 @@ static void keeper_look(dt_keeper *keeper)
 }
 
 #define LOOK_SECONDS 1.0
+#define LOOK_SHARE \
+    0.1 /* most of the time that is spent on reading: with many runs it reads less often */
 
 enum { TEXT_SIZE = 256, LIST_BESIDE = 4 }; /* rows around the list */
 
@@ -52,13 +54,18 @@ typedef struct top {
     dt_arena arenas[2]; /* of the shown data and of the next data */
     int shown;          /* index of the arena of the shown data */
     dt_top_wish wish;
-    dt_top_rows rows;
+    dt_top_rows all, rows; /* as read; as shown */
     dt_top_detail detail;
     char metric[TEXT_SIZE], selected[TEXT_SIZE], open[TEXT_SIZE]; /* ids; open "": the list */
+    char filter[TEXT_SIZE];
+    bool types; /* the user types the filter */
+    char marked[DT_TOP_OTHERS_MOST]
+               [TEXT_SIZE]; /* ids of the runs whose curves are drawn with the open one */
+    size_t marked_count;
     int64_t at, first; /* index of the selected row; first row shown */
     dt_keeper keeper;
-    double looked;
-    bool stale; /* the user asked for other data than was read */
+    double looked, pause; /* when it last read, and the seconds until it reads again */
+    bool stale;           /* the user asked for other data than was read */
     char problem[TEXT_SIZE];
 } top;
 
@@ -83,11 +90,25 @@ out:
     return st;
 }
 
-/* Keeps the selected run selected after rows have moved. */
-static void find_selected(top *t)
+/* Returns the index of a mark; marked_count: the run is not marked. */
+static size_t mark_of(const top *t, const char *run)
 {
-    int64_t most = t->rows.count - 1;
+    size_t at = 0;
 
+    while (at < t->marked_count && strcmp(t->marked[at], run) != 0)
+        at++;
+    return at;
+}
+
+/* Selects and sorts the rows to show, and keeps the selected run selected. */
+static void show_rows(top *t)
+{
+    int64_t most;
+
+    dt_top_rows_select(&t->rows, &t->all, &t->wish, &t->arenas[t->shown]);
+    most = t->rows.count - 1;
+    for (int64_t i = 0; i < t->rows.count; i++)
+        t->rows.items[i].marked = mark_of(t, t->rows.items[i].run->id) < t->marked_count;
     for (int64_t i = 0; i < t->rows.count; i++)
         if (strcmp(t->rows.items[i].run->id, t->selected) == 0)
             t->at = i;
@@ -100,6 +121,7 @@ static void find_selected(top *t)
 static dt_status read_all(top *t, dt_error *err)
 {
     dt_arena *arena = &t->arenas[!t->shown];
+    const char *others[DT_TOP_OTHERS_MOST];
     int64_t now_ms = dt_clock_wall_ms();
     dt_top_detail detail;
     dt_status st = DT_OK;
@@ -108,16 +130,19 @@ static dt_status read_all(top *t, dt_error *err)
     dt_arena_reset(arena);
     DT_TRY(renew(t, err));
     if (t->open[0] != '\0') {
-        DT_TRY(dt_top_detail_read(&detail, t->store, t->open, t->metric, &t->term, now_ms, arena,
-                                  err));
+        for (size_t i = 0; i < t->marked_count; i++)
+            others[i] = t->marked[i];
+        DT_TRY(dt_top_detail_read(&detail, t->store, t->open, others, t->marked_count, t->metric,
+                                  &t->term, now_ms, arena, err));
         t->detail = detail;
-        t->rows = (dt_top_rows){0};
+        t->all = t->rows = (dt_top_rows){0};
+        t->shown = !t->shown;
     } else {
         DT_TRY(dt_top_rows_read(&rows, t->store, &t->wish, now_ms, arena, err));
-        t->rows = rows;
-        find_selected(t);
+        t->all = rows;
+        t->shown = !t->shown;
+        show_rows(t);
     }
-    t->shown = !t->shown;
 out:
     return st;
 }
@@ -133,7 +158,7 @@ static void look(top *t)
     double now = dt_clock_monotonic_seconds();
     dt_error err = DT_ERROR_INIT;
 
-    if (!t->stale && now - t->looked < LOOK_SECONDS)
+    if (!t->stale && now - t->looked < t->pause)
         return;
     t->problem[0] = '\0';
     if (read_all(t, &err) != DT_OK) {
@@ -143,6 +168,8 @@ static void look(top *t)
     }
     t->stale = false;
     t->looked = dt_clock_monotonic_seconds();
+    t->pause = (t->looked - now) / LOOK_SHARE;
+    t->pause = t->pause > LOOK_SECONDS ? t->pause : LOOK_SECONDS;
     if (any_active(t))
         keeper_look(&t->keeper);
 }
@@ -156,6 +183,8 @@ static void add_foot(dt_strbuf *text, const top *t, int row, const char *keys)
     if (t->problem[0] != '\0')
         dt_term_add(text, &t->term, DT_STYLE_BAD, "%.*s", (int)strcspn(t->problem, "\n"),
                     t->problem);
+    else if (t->types)
+        dt_term_add(text, &t->term, DT_STYLE_BOLD, "%s", keys);
     else
         dt_term_add(text, &t->term, DT_STYLE_DIM, "%s", keys);
 }
@@ -177,7 +206,7 @@ static int64_t room_for_rows(const top *t)
 static void add_list(dt_strbuf *text, top *t)
 {
     int64_t room = room_for_rows(t);
-    char keys[TEXT_SIZE];
+    char keys[2 * TEXT_SIZE];
 
     if (t->at < t->first)
         t->first = t->at;
@@ -185,21 +214,35 @@ static void add_list(dt_strbuf *text, top *t)
         t->first = t->at - room + 1;
     dt_term_add(text, &t->term, DT_STYLE_BOLD, "dtrun top  ");
     dt_top_rows_count(text, &t->term, &t->rows);
+    if (t->filter[0] != '\0')
+        dt_term_add(text, &t->term, DT_STYLE_WARN, "  %lld of %lld have '%s'",
+                    (long long)t->rows.count, (long long)t->all.count, t->filter);
     dt_strbuf_add_str(text, "\n\n");
     if (t->rows.count > 0)
         dt_top_rows_add(text, &t->term, &t->rows, t->first, room, t->at, dt_clock_wall_ms(),
                         &t->arenas[t->shown]);
     else
-        dt_term_add(text, &t->term, DT_STYLE_DIM, "no active runs, and none ended recently\n");
-    snprintf(keys, sizeof(keys), "q quit  Enter open  j k move  m metric  s sort: %s  a %s",
-             dt_top_sort_names[t->wish.sort], t->wish.all ? "active only" : "all");
+        dt_term_add(text, &t->term, DT_STYLE_DIM, "%s%s\n",
+                    t->all.count > 0 ? "no run has all of these words in its name, id, tags, group "
+                                       "or state"
+                                     : "no active runs, and none ended recently",
+                    t->wish.all ? "" : " (a: all runs)");
+    if (t->types)
+        snprintf(keys, sizeof(keys), "/%s_   Enter keep  Esc clear", t->filter);
+    else
+        snprintf(keys, sizeof(keys),
+                 "q quit  / search  Enter open  Space mark  s sort: %s%s  m metric  a %s",
+                 dt_top_sort_names[t->wish.sort], t->term.columns < 95 ? "" : "  r reverse",
+                 t->wish.all ? "active only" : "all");
     add_foot(text, t, lines_of(text), keys);
 }
 
 static void add_detail(dt_strbuf *text, top *t)
 {
     dt_top_detail_add(text, &t->term, &t->detail, t->term.rows - 1, &t->arenas[t->shown]);
-    add_foot(text, t, lines_of(text), "Esc back  q quit  left right metric");
+    add_foot(text, t, lines_of(text),
+             t->detail.others_count > 0 ? "Esc back  q quit  left right metric  u this run alone"
+                                        : "Esc back  q quit  left right metric");
 }
 
 static void draw(top *t)
@@ -252,6 +295,29 @@ static void open_run(top *t)
     look(t);
 }
 
+static void mark(top *t)
+{
+    size_t at = mark_of(t, t->selected);
+
+    if (t->rows.count == 0)
+        return;
+    if (at < t->marked_count) {
+        t->marked_count--;
+        memmove(t->marked[at], t->marked[at + 1], (t->marked_count - at) * sizeof(t->marked[0]));
+    } else if (t->marked_count < DT_TOP_OTHERS_MOST) {
+        set_text(t->marked[t->marked_count++], t->selected);
+    } else {
+        snprintf(t->problem, sizeof(t->problem), "at most %d runs are marked", DT_TOP_OTHERS_MOST);
+    }
+    show_rows(t);
+}
+
+static void unmark_all(top *t)
+{
+    t->marked_count = 0;
+    show_rows(t);
+}
+
 static void close_run(top *t)
 {
     set_text(t->selected, t->open);
@@ -282,22 +348,73 @@ static void press_in_list(top *t, int key)
         return open_run(t);
     case 's':
         t->wish.sort = (t->wish.sort + 1) % DT_TOP_SORTS;
-        break;
+        return show_rows(t);
+    case 'S':
+        t->wish.sort = (t->wish.sort + DT_TOP_SORTS - 1) % DT_TOP_SORTS;
+        return show_rows(t);
+    case 'r':
+        t->wish.reverse = !t->wish.reverse;
+        return show_rows(t);
+    case ' ':
+        return mark(t);
+    case 'u':
+        return unmark_all(t);
+    case '/':
+        t->types = true;
+        return;
+    case DT_KEY_ESCAPE: /* else it quits */
+        if (t->filter[0] == '\0')
+            return unmark_all(t);
+        t->filter[0] = '\0';
+        return show_rows(t);
     case 'a':
         t->wish.all = !t->wish.all;
-        break;
+        t->stale = true;
+        return;
     default:
         return;
     }
-    t->stale = true;
+}
+
+/* Takes a key while the filter is typed. Keys that move still do. */
+static void press_in_filter(top *t, int key)
+{
+    size_t length = strlen(t->filter);
+
+    if (key == DT_KEY_ENTER || key == DT_KEY_ESCAPE)
+        t->types = false;
+    if (key == DT_KEY_ESCAPE || key == 0x15) { /* Ctrl-U */
+        t->filter[0] = '\0';
+    } else if ((key == 0x7f || key == 0x08) && length == 0) {
+        t->types = false; /* as in vi and less */
+    } else if (key == 0x7f || key == 0x08) {
+        while (length > 0 && ((unsigned char)t->filter[--length] & 0xc0) == 0x80)
+            ; /* the bytes of one character */
+        t->filter[length] = '\0';
+    } else if (key >= ' ' && key <= 0xff && length + 1 < sizeof(t->filter)) {
+        t->filter[length] = (char)key;
+        t->filter[length + 1] = '\0';
+    } else if (key == DT_KEY_UP || key == DT_KEY_DOWN || key == DT_KEY_PAGE_UP ||
+               key == DT_KEY_PAGE_DOWN) {
+        press_in_list(t, key);
+    }
+    if (key != DT_KEY_NONE)
+        show_rows(t);
 }
 
 /* Returns false if the user quits. */
 static bool press(top *t, int key)
 {
     bool in_list = t->open[0] == '\0';
+    bool clears = t->filter[0] != '\0' || t->marked_count > 0;
 
-    if (key == DT_KEY_INTERRUPT || key == 'q' || (key == DT_KEY_ESCAPE && in_list))
+    if (key == DT_KEY_INTERRUPT)
+        return false;
+    if (t->types) {
+        press_in_filter(t, key);
+        return true;
+    }
+    if (key == 'q' || (key == DT_KEY_ESCAPE && in_list && !clears))
         return false;
     if (key == 'm' || key == '\t' || key == DT_KEY_RIGHT)
         change_metric(t, 1);
@@ -307,6 +424,10 @@ static bool press(top *t, int key)
         press_in_list(t, key);
     else if (key == DT_KEY_ESCAPE || key == DT_KEY_ENTER || key == 0x7f)
         close_run(t);
+    else if (key == 'u') {
+        t->marked_count = 0;
+        t->stale = true;
+    }
     return true;
 }
 
@@ -322,7 +443,7 @@ static dt_status watch(top *t, dt_call *call, dt_error *err)
         rows = t->term.rows;
         look(t);
         draw(t);
-        key = dt_screen_key(&t->screen, t->looked + LOOK_SECONDS - dt_clock_monotonic_seconds());
+        key = dt_screen_key(&t->screen, t->looked + t->pause - dt_clock_monotonic_seconds());
     }
     dt_screen_close(&t->screen);
     if (key == DT_KEY_INTERRUPT)
@@ -378,6 +499,7 @@ dt_status dt_top(const char *open, const dt_top_wish *wish, dt_call *call, dt_er
     dt_term_init(&t.term, STDOUT_FILENO);
     set_text(t.metric, wish->metric);
     t.wish.metric = t.metric;
+    t.wish.filter = t.filter;
     DT_TRY(renew(&t, err));
     dt_restore_runs(t.store);
     if (open != NULL) {

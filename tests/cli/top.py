@@ -103,11 +103,68 @@ def keys():
     t.wait("an arrow moves", lambda t: "river" in selected(t))
     t.press(b"k")
     t.wait("k moves", lambda t: "table" in selected(t))
-    t.press(b"ss")
-    t.shows("sort: state")
+    t.press(b"sss")
+    t.shows("sort: state", "state ↑")
     t.wait("what was selected stays so", lambda t: "table" in selected(t))
     t.press(b"a")
     t.shows("early", "4 ended")
+    t.press(b"/")
+    t.shows("Esc clear")
+    t.press(b"GPU\xc3\xa9\x7f\x7f\x7f\x7fa f")  # a character of two bytes goes at once; both words must be there
+    t.shows("2 of 4 have 'a f'", "/a f_", "early", "table")
+    t.wait("others are hidden", lambda t: "river" not in "\n".join(t.frame()))
+    t.press(b"\x1b[A\rq")  # arrows move; after Enter keys are keys again
+    t.ends("q", code=0)
+
+    t = Terminal("top", "--all", "--sort", "loss", columns=78)
+    order = ["table", "early", "sly", "river"]
+
+    def names(t):
+        return [name for line in t.frame()[3:] for name in order if name in line]
+    t.wait("by loss", lambda t: names(t) == order)
+    t.press(b"r")
+    t.wait("reversed", lambda t: names(t) == order[::-1])
+    t.shows("loss ↓")
+    t.press(b"/nobody\r")
+    t.shows("no run has all of these words")
+    t.press(b"\x1b")
+    t.wait("Esc shows all", lambda t: names(t) == order[::-1])
+    t.press(b"SS")
+    t.shows("sort: state")
+    t.press(b"sssss")
+    t.shows("sort: metric")
+    t.press(b"sr")
+    t.shows("sort: newest")
+    t.wait("by time", lambda t: names(t) == ["sly", "table", "river", "early"])
+    t.press(b"g  j j ")  # marks and unmarks; then the two after it
+    t.wait("two are marked", lambda t: [line[:2] for line in t.frame()[3:6]] == ["  ", " *", ">*"])
+    t.press(b"\r")
+    t.shows("river bbb333 finished", "━━ bbb333  last 0.025  lowest 0.025  highest 1  river", "━━ ccc444", "u this run alone")
+    t.press(b"u")
+    t.wait("alone", lambda t: "━━ ccc444" not in "\n".join(t.frame()))
+    t.press(b"\x1b")
+    t.wait("no marks", lambda t: "*" not in "\n".join(t.frame()) and "river" in selected(t))
+    t.press(b"q")
+    t.ends("q", code=0)
+
+
+def without_colours():
+    os.environ["NO_COLOR"] = "1"
+    t = Terminal("top", "--all", rows=24, columns=80)
+    t.shows("early")
+    t.press(b" j \r")
+    t.shows("a ccc444  last", "b ddd555  last")
+    t.wait("the first curve is on top", lambda t: any(set(line.partition("|")[2].strip()) == {"a"} for line in t.frame()))
+    t.press(b"q")
+    t.ends("q", code=0)
+    del os.environ["NO_COLOR"]
+
+
+def metrics():
+    t = Terminal("top", "--all")
+    t.shows("early")
+    t.press(b"jsss")
+    t.wait("table is selected", lambda t: "table" in selected(t))
     t.press(b"m")
     t.shows("quality")
     t.press(b"\r")
@@ -183,6 +240,8 @@ if sys.argv[2:] == ["watched"]:
     watched()
 else:
     keys()
+    metrics()
+    without_colours()
     opened()
     stopped()
     crashed()

@@ -154,6 +154,55 @@ static void test_text_is_wrapped_and_a_screen_clips_it(void **state)
                    "  b                good\n");
 }
 
+static void test_a_name_is_cut_in_the_middle_before_a_column_is_left_out(void **state)
+{
+    static const dt_table_column columns[] = {{"name", false}, {"run", false}, {"left", true}};
+    static const int spare[] = {0, 1, 2}, least[] = {9, 0, 0};
+    static const struct {
+        int width;
+        const char *expected;
+    } cases[] = {{40, "name                      run     left\n"
+                      "sweep-of-rates-lr-0.0003  abcdef   59s\n"
+                      "\xe6\x97\xa5\xe6\x9c\xac"
+                      "-sweep-of-rates-lr-1  ghijkl  1h02\n"},
+                 {24, "name        run     left\n"
+                      "sweep-~003  abcdef   59s\n"
+                      "\xe6\x97\xa5\xe6\x9c\xac"
+                      "-s~r-1  ghijkl  1h02\n"},
+                 {20, "name          run\n"
+                      "sweep-of~003  abcdef\n"
+                      "\xe6\x97\xa5\xe6\x9c\xac"
+                      "-swe~r-1  ghijkl\n"},
+                 {11, "name\n"
+                      "sweep-o~003\n"
+                      "\xe6\x97\xa5\xe6\x9c\xac"
+                      "-sw~r-1\n"}};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        dt_term term = {.fd = -1, .seen = true, .columns = cases[i].width};
+        dt_arena arena;
+        dt_table table;
+        dt_strbuf out;
+
+        dt_arena_init(&arena, 0);
+        dt_strbuf_init(&out);
+        dt_table_init(&table, columns, 3, &arena);
+        table.clipped = true;
+        table.spare = spare;
+        table.least = least;
+        dt_table_add(&table, DT_STYLE_PLAIN, "sweep-of-rates-lr-0.0003");
+        dt_table_add(&table, DT_STYLE_PLAIN, "abcdef");
+        dt_table_add(&table, DT_STYLE_PLAIN, "59s");
+        dt_table_add(&table, DT_STYLE_PLAIN, "\xe6\x97\xa5\xe6\x9c\xac-sweep-of-rates-lr-1");
+        dt_table_add(&table, DT_STYLE_PLAIN, "ghijkl");
+        dt_table_add(&table, DT_STYLE_PLAIN, "1h02");
+        dt_table_write(&out, &table, &term, 0);
+        assert_string_equal(out.data, cases[i].expected);
+        dt_strbuf_release(&out);
+        dt_arena_release(&arena);
+    }
+}
+
 static void test_labels_keep_their_width_and_a_path_is_never_broken(void **state)
 {
     static const dt_table_column columns[] = {{NULL, false}, {NULL, false}};
@@ -191,6 +240,7 @@ int main(void)
         cmocka_unit_test(test_colour_does_not_move_columns),
         cmocka_unit_test(test_a_narrow_terminal_gets_fewer_columns_and_a_pipe_all),
         cmocka_unit_test(test_text_is_wrapped_and_a_screen_clips_it),
+        cmocka_unit_test(test_a_name_is_cut_in_the_middle_before_a_column_is_left_out),
         cmocka_unit_test(test_labels_keep_their_width_and_a_path_is_never_broken),
         cmocka_unit_test(test_cells_after_a_path_stay_in_their_columns),
     };
