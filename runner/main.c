@@ -53,6 +53,7 @@ const dt_command *const dt_commands[] = {
     &dt_command_smoke,
     &dt_command_schema,
     &dt_command_serve,
+    &dt_command_mcp,
     &dt_command_completion,
     &dt_command_help,
     &dt_command_supervise,

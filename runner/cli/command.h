@@ -74,7 +74,7 @@ extern const dt_command dt_command_launch, dt_command_stop, dt_command_resume, d
     dt_command_store, dt_command_sql, dt_command_run, dt_command_wait, dt_command_fork,
     dt_command_compare, dt_command_data, dt_command_help, dt_command_completion,
     dt_command_complete, dt_command_drive, dt_command_arbiter, dt_command_queue,
-    dt_command_evaluate, dt_command_verify;
+    dt_command_evaluate, dt_command_verify, dt_command_mcp;
 
 /* All commands in the order of the help, NULL-terminated. Defined in main.c. */
 extern const dt_command *const dt_commands[];

@@ -96,7 +96,8 @@ void dt_relay_follow_server(void)
 
     if (!dt_relay_is_served())
         return;
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != server)
+    /* not SIGKILL: a command that started others passes the signal on */
+    if (prctl(PR_SET_PDEATHSIG, SIGTERM) != 0 || getppid() != server)
         _exit(DT_EXIT_SYSTEM);
 }
 

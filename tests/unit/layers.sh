@@ -86,8 +86,9 @@ inside runner smoke cli corpus launch node_setup/workdir supervisor term
 inside runner queue channel cli launch node_setup supervisor term view
 inside runner sweep channel cli launch queue stop supervisor term view
 inside runner relay cli term
+inside runner mcp cli
 inside runner top cli queue supervisor term view
-inside runner commands benchmarks cli convert corpus export gc import init launch queue relay smoke stop sweep top verify view supervisor term
+inside runner commands benchmarks cli convert corpus export gc import init launch mcp queue relay smoke stop sweep top verify view supervisor term
 for folder in recipes/*/ engine/*/ runner/*/; do
     case $known in *" $folder"*) ;; *) complain "$folder has no rule here: say what it may include" ;; esac
 done
