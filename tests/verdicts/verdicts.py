@@ -2,10 +2,12 @@
 """Provokes the faults of cases.tsv on hosts in network namespaces, and compares what dtrun says with the labels.
 
     DTRUN_BIN=build/test/bin tests/verdicts/verdicts.py run [--only FAULT ...] [--case N ...] [--each K] [--seconds S] [--workers W]
+    DTRUN_BIN=build/test/bin tests/verdicts/verdicts.py check --case N ...
     tests/verdicts/verdicts.py report > docs/verdicts.md
 
 `run` appends to results.tsv: case, cause right, rank right, node right, seconds to the end, what was said; a case that is
-there already is not run again (--again, --wrong). It needs root and what tests/net/net.sh needs. --each K takes every Kth case.
+there already is not run again (--again, --wrong). It needs root and what tests/net/net.sh needs. --each K takes every Kth case. `check` fails if a verdict is wrong, and
+records nothing.
 """
 import argparse
 import csv
@@ -83,7 +85,8 @@ class Net:
         env = {**os.environ, "NET_HOME_SIZE": "256m"}
         done = subprocess.run([NET, "up", str(count)], capture_output=True, text=True, env=env)
         if done.returncode != 0:
-            sys.exit(f"no hosts: {done.stderr}")
+            print(f"no hosts: {done.stderr}")
+            sys.exit(done.returncode)
         self.path = done.stdout.strip()
         words = subprocess.run(["bash", "-c", '. "$1/env"; env -0', "env", self.path], check=True, capture_output=True)
         self.env = dict(word.split("=", 1) for word in words.stdout.decode().split("\0") if word)
@@ -454,6 +457,20 @@ def run(args):
         thread.join()
 
 
+def check(numbers):
+    net, wrong = Net(4), 0
+    try:
+        for case in cases():
+            if int(case["case"]) not in numbers:
+                continue
+            row = run_case(net, case)
+            print("\t".join(str(row[name]) for name in FIELDS), case["fault"], flush=True)
+            wrong += [row["cause"], row["rank"], row["node"]] != [1, 1, 1]
+    finally:
+        net.down()
+    sys.exit(wrong > 0)
+
+
 # --- the page
 
 
@@ -510,9 +527,15 @@ def main():
     one.add_argument("--workers", type=int, default=3)
     one.add_argument("--again", action="store_true", help="all of them")
     one.add_argument("--wrong", action="store_true", help="also those that were wrong")
+    sub.add_parser("check").add_argument("--case", nargs="+", type=int, required=True)
     sub.add_parser("report")
     args = parser.parse_args()
-    run(args) if args.what == "run" else report()
+    if args.what == "run":
+        run(args)
+    elif args.what == "check":
+        check(args.case)
+    else:
+        report()
 
 
 if __name__ == "__main__":
