@@ -44,7 +44,8 @@
  *    "text", which are totals of the part; log_likelihood only when scoring
  *   {"event":"failed","status":"io","message":".."}          then exit 1
  *   {"event":"finished","step":2000,"steps":2000,"reason":"steps"|"stopped"|"time_limit",
- *    "loss":..,"valid_loss":..,"peak_bytes":..,"warning":".."}   peak_bytes: host memory of this process;
+ *    "loss":..,"valid_loss":..,"peak_bytes":..,"signalled":..,"warning":".."}   peak_bytes: host memory of this process;
+ *    signalled: this rank was told to stop (the others follow it);
  *    warning: only if there is something to say about a good end
  *   {"event":"where",..}   the answer to `where` (activity.h); for the agent, not in the journal
  * agent → rank

@@ -412,14 +412,14 @@ dt_status dt_report_checkpoint_failed(dt_train_session *session, int64_t step, c
 
 dt_status dt_report_finished(dt_train_session *session, const char *reason, dt_error *err)
 {
-    return dt_events_send(session->events,
-                          json_pack("{s:s, s:I, s:I, s:s, s:o, s:o, s:I}", "event", "finished",
-                                    "step", as_json(session->step), "steps",
-                                    as_json(session->recipe->schedule.steps), "reason", reason,
-                                    "loss", dt_json_number(session->loss), "valid_loss",
-                                    dt_json_number(session->evaluation.loss), "peak_bytes",
-                                    as_json(measure_peak_memory())),
-                          err);
+    return dt_events_send(
+        session->events,
+        json_pack("{s:s, s:I, s:I, s:s, s:o, s:o, s:I, s:b}", "event", "finished", "step",
+                  as_json(session->step), "steps", as_json(session->recipe->schedule.steps),
+                  "reason", reason, "loss", dt_json_number(session->loss), "valid_loss",
+                  dt_json_number(session->evaluation.loss), "peak_bytes",
+                  as_json(measure_peak_memory()), "signalled", (int)dt_stop_asked()),
+        err);
 }
 
 dt_status dt_report_failed(dt_events *events, const dt_error *failure, dt_error *err)

@@ -70,6 +70,9 @@ static void check_now(const char *const *lines, expected wanted)
 #define FINISHED(reason)                                                 \
     "{\"event\":\"finished\",\"rank\":0,\"step\":9,\"reason\":\"" reason \
     "\",\"sequence\":1,\"time_ms\":1}"
+#define SIGNALLED(rank, told)                \
+    "{\"event\":\"finished\",\"rank\":" rank \
+    ",\"step\":9,\"reason\":\"stopped\",\"signalled\":" told ",\"sequence\":1,\"time_ms\":1}"
 #define RELEASED(left) "{\"event\":\"released\",\"left\":[" left "],\"sequence\":1,\"time_ms\":9}"
 
 #define ENDED(rank, time, suspicion, words, quiet)                                             \
@@ -207,6 +210,8 @@ static void test_a_stop_is_distinguished_from_a_failure(void **state)
         "{\"event\":\"exited\",\"rank\":1,\"code\":null,\"signal\":9,\"signal_name\":\"SIGKILL\","
         "\"reason\":\"stopped\",\"lines\":[],\"sequence\":1,\"time_ms\":2}",
         NULL};
+    const char *const one[] = {SIGNALLED("0", "false"), SIGNALLED("1", "true"), NULL};
+    const char *const two[] = {SIGNALLED("0", "true"), SIGNALLED("1", "true"), NULL};
     const char *const before[] = {KILLED("1", "5"), NULL};
     const char *const nothing[] = {RELEASED(""), NULL};
 
@@ -221,6 +226,12 @@ static void test_a_stop_is_distinguished_from_a_failure(void **state)
     check(
         false, good,
         (expected){DT_RUN_STOPPED, 4, "the ranks received a stop signal that dtrun did not send"});
+    check(false, one,
+          (expected){DT_RUN_STOPPED, 4,
+                     "rank 1 on a received a stop signal that dtrun did not send"});
+    check(false, two,
+          (expected){DT_RUN_STOPPED, 4,
+                     "rank 0 on a and 1 other received a stop signal that dtrun did not send"});
 }
 
 static void test_a_stop_at_once_kills_and_ends_events(void **state)

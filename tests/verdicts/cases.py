@@ -61,8 +61,10 @@ def main():
             if many >= 8:
                 ranks = 1
             victim = draw.randrange(many * ranks)
-            rows.append([fault, details[i % len(details)], many, ranks, first and draw.choice((2, 5, 20, 60)),
-                         victim if names != "none" else -1, cause, victim if names == "rank" else "-",
+            detail = details[i % len(details)]
+            label = "told" if (fault, detail) == ("kill", "15") else cause
+            rows.append([fault, detail, many, ranks, first and draw.choice((2, 5, 20, 60)),
+                         victim if names != "none" else -1, label, victim if names == "rank" else "-",
                          f"host{victim // ranks + 1}" if names != "none" else "-"])
     print("\t".join(COLUMNS))
     for i, row in enumerate(rows):

@@ -35,6 +35,7 @@ PATIENCE = 150  # seconds until a verdict is missing
 SIGNALS = {"segv": 11, "abort": 6, "kill": 9, "bus": 7}
 CAUSES = {
     "signal": r"killed by signal {signal}\b",
+    "told": r"received a stop signal that dtrun did not send",
     "stopped": r"stopped by a signal",
     "agent": r"agent on {node} died|agent",
     "cut": r"node {node} is gone: nothing was heard",

@@ -21,6 +21,7 @@ void dt_verdict_init(dt_verdict *verdict, int64_t world_size)
     dt_strbuf_init(&verdict->reason);
     dt_strbuf_init(&verdict->warning);
     dt_strbuf_init(&verdict->left);
+    dt_strbuf_init(&verdict->signalled);
     dt_strbuf_init(&verdict->early);
     dt_strbuf_init(&verdict->peer);
     dt_strbuf_init(&verdict->unreached);
@@ -40,6 +41,8 @@ void dt_verdict_release(dt_verdict *verdict)
         dt_strbuf_release(&verdict->warning);
     if (verdict->early.data != NULL)
         dt_strbuf_release(&verdict->early);
+    if (verdict->signalled.data != NULL)
+        dt_strbuf_release(&verdict->signalled);
     if (verdict->peer.data != NULL)
         dt_strbuf_release(&verdict->peer);
     if (verdict->left.data != NULL)
@@ -237,8 +240,11 @@ static void add_exited(dt_verdict *verdict, const dt_message *message, const cha
     }
 }
 
-static void see_finished(dt_verdict *verdict, const dt_message *message)
+static void see_finished(dt_verdict *verdict, const dt_message *message, const char *node)
 {
+    if (json_is_true(json_object_get(message->json, "signalled")) &&
+        verdict->signalled_count++ == 0)
+        dt_strbuf_add_fmt(&verdict->signalled, "rank %lld on %s", (long long)message->rank, node);
     if (message->rank != 0)
         return;
     verdict->finished = true;
@@ -329,7 +335,7 @@ void dt_verdict_see(dt_verdict *verdict, const dt_message *message, const char *
         add_exited(verdict, message, node);
         break;
     case DT_MESSAGE_FINISHED:
-        see_finished(verdict, message);
+        see_finished(verdict, message, node);
         break;
     case DT_MESSAGE_STOPPING:
         see_stopping(verdict, message);
@@ -393,6 +399,21 @@ static void explain(dt_verdict *verdict)
     dt_strbuf_reset(&verdict->peer);
 }
 
+/* Somebody else ended the ranks, or one of them. */
+static void say_signalled(dt_verdict *verdict)
+{
+    int64_t others = verdict->signalled_count - 1;
+
+    if (others < 0 || verdict->signalled_count == verdict->world_size)
+        dt_strbuf_add_str(&verdict->reason, "the ranks");
+    else if (others == 0)
+        dt_strbuf_add_str(&verdict->reason, verdict->signalled.data);
+    else
+        dt_strbuf_add_fmt(&verdict->reason, "%s and %lld other%s", verdict->signalled.data,
+                          (long long)others, others == 1 ? "" : "s");
+    dt_strbuf_add_str(&verdict->reason, " received a stop signal that dtrun did not send");
+}
+
 void dt_verdict_give(dt_verdict *verdict, dt_run_state *state, int *exit_code, const char **reason)
 {
     if (dt_verdict_has_failed(verdict)) {
@@ -432,8 +453,7 @@ void dt_verdict_give(dt_verdict *verdict, dt_run_state *state, int *exit_code, c
     } else if (verdict->finished) {
         *state = DT_RUN_STOPPED;
         *exit_code = DT_EXIT_STOPPED;
-        dt_strbuf_add_str(&verdict->reason,
-                          "the ranks received a stop signal that dtrun did not send");
+        say_signalled(verdict);
     } else {
         *state = DT_RUN_FAILED;
         *exit_code = DT_EXIT_FAILED;

@@ -35,6 +35,8 @@ typedef struct dt_verdict {
     dt_strbuf
         early; /* "rank 1 on a ended with code 0": the first that did so without being asked; "": none */
     int64_t early_ms;
+    dt_strbuf signalled; /* "rank 1 on a": the first that reported a signal to stop; "": none */
+    int64_t signalled_count;
     dt_strbuf peer;     /* what the program of a rank did that others waited for; "": unknown */
     int peer_suspicion; /* suspicion of `peer`, as in runner/agent/process/describe.h */
     double peer_quiet_seconds;
