@@ -35,7 +35,7 @@
  *   {"event":"checkpoint","step":100,"directory":"step-00000100","bytes":..,"digest":"..",
  *    "valid_loss":..|null,"score":..|null,"seconds":..}   score: lower is better; directory: of a command an
  *    absolute path; digest is "", and "last" is true if the program has ended well
- *   {"event":"checkpoint_failed","step":100,"message":".."}  training continues; from each rank whose part failed
+ *   {"event":"checkpoint_failed","step":100,"message":".."}  training continues; from rank 0, and from each rank whose part failed
  *   {"event":"evaluation","step":100,"tasks":{"arc":{"kind":"choice","rows":200,"cut":0,"metrics":{"acc":{"value":..,
  *    "stderr":..|null},..}},..}}   results of evaluation tasks, from rank 0; as metrics too: "arc/acc"
  *   {"event":"part","part":3,"offset":0,"last":true,"text":"..","lines":16,"tokens":400,"seconds":..,

@@ -203,9 +203,10 @@ static dt_status tell(dt_train_session *session, const dt_checkpoint_outcome *ou
         return DT_FAIL(err, st, "step %lld: no checkpoint was saved: %s", (long long)outcome->step,
                        message);
     dt_log_error("step %lld: no checkpoint was saved: %s", (long long)outcome->step, message);
-    return outcome->saved.failed_here
+    /* Rank 0 as well: the event of a rank on a full disk waits there. */
+    return outcome->saved.failed_here || session->mesh.world.rank == 0
                ? dt_report_checkpoint_failed(session, outcome->step, message, err)
-               : DT_OK; /* those that failed report it */
+               : DT_OK;
 }
 
 static dt_status collect(dt_train_session *session, bool wait, dt_error *err)

@@ -40,7 +40,7 @@ CAUSES = {
     "agent": r"agent on {node} died|agent",
     "cut": r"node {node} is gone: nothing was heard",
     "reboot": r"was rebooted",
-    "full": r"[Nn]o space left|disk|space",
+    "full": r"[Nn]o space left|disk|space|failed to",
     "prepare": r"[Rr]ead-only|cannot (create|write)|not writable|no writable",
     "unreachable": r"unreachable|refused|timed out|does not answer|cannot be reached|[Nn]o route|not reachable|cannot connect",
     "data": r"train|data|corpus",

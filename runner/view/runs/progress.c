@@ -3,6 +3,7 @@
 #include "runner/view/runs/runs.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/metric_kinds.h"
@@ -186,37 +187,59 @@ out:
     return st;
 }
 
+static const char *node_of(const dt_node_lines *lines, int64_t rank)
+{
+    for (int64_t i = 0; i < lines->ranks_count; i++)
+        for (int64_t n = 0; n < lines->nodes_count && lines->ranks[i].rank == rank; n++)
+            if (lines->nodes[n].node == lines->ranks[i].node)
+                return lines->nodes[n].name;
+    return "";
+}
+
+/* Reads an event of rank 0, which may only know which rank failed, or of that rank. */
+static dt_status read_unsaved(dt_unsaved *out, const dt_store_event *event,
+                              const dt_node_lines *lines, dt_arena *arena, dt_error *err)
+{
+    json_t *json = NULL;
+    const char *message;
+    long long named;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_json_parse(&json, event->json, strlen(event->json), "event", err));
+    DT_TRY(dt_json_get_int_or(&out->step, json, "step", -1, "event", err));
+    message = json_string_value(json_object_get(json, "message"));
+    out->message = dt_arena_strdup(arena, message != NULL ? message : "");
+    out->rank = sscanf(out->message, "rank %lld failed to", &named) == 1 ? named : event->rank;
+    out->node = node_of(lines, out->rank);
+out:
+    json_decref(json);
+    return st;
+}
+
 dt_status dt_unsaved_find(dt_unsaved *out, dt_store *store, const dt_run *run,
                           const dt_node_lines *lines, dt_arena *arena, dt_error *err)
 {
     dt_store_checkpoint *saved;
-    dt_store_event *failed, *last;
+    dt_store_event *failed;
+    dt_unsaved last = {.step = -1};
     int64_t count, saves;
-    json_t *json = NULL;
-    const char *message;
     dt_status st = DT_OK;
 
     *out = (dt_unsaved){.step = -1, .node = "", .message = ""};
     DT_TRY(dt_store_event_list_of_kind(store, &failed, &count, run->id, "checkpoint_failed", arena,
                                        err));
-    last = count > 0 ? &failed[count - 1] : NULL;
-    if (last == NULL || last->attempt != run->attempt ||
-        dt_json_parse(&json, last->json, strlen(last->json), "event", NULL) != DT_OK ||
-        dt_json_get_int_or(&out->step, json, "step", -1, "event", NULL) != DT_OK)
+    if (count == 0 || failed[count - 1].attempt != run->attempt)
         goto out;
-    DT_TRY(dt_store_checkpoint_list(store, &saved, &saves, run->id, arena, err));
-    if (saves > 0 && saved[0].step >= out->step) {
-        out->step = -1;
-        goto out;
+    DT_TRY(read_unsaved(out, &failed[count - 1], lines, arena, err));
+    for (int64_t i = count - 2; i >= 0 && i > count - 2 - lines->ranks_count; i--) {
+        DT_TRY(read_unsaved(&last, &failed[i], lines, arena, err));
+        if (last.step == out->step && failed[i].rank == last.rank)
+            *out = last; /* it knows why */
     }
-    message = json_string_value(json_object_get(json, "message"));
-    out->message = dt_arena_strdup(arena, message != NULL ? message : "");
-    out->rank = last->rank;
-    for (int64_t i = 0; i < lines->nodes_count; i++)
-        if (lines->nodes[i].node == last->node)
-            out->node = lines->nodes[i].name;
+    DT_TRY(dt_store_checkpoint_list(store, &saved, &saves, run->id, arena, err));
+    if (saves > 0 && saved[0].step >= out->step)
+        out->step = -1;
 out:
-    json_decref(json);
     return st;
 }
 
