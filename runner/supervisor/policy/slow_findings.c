@@ -119,6 +119,15 @@ static void write_text(char *out, size_t size, const char *format, ...)
 #define EVIDENCE(finding, ...) \
     write_text((finding)->evidence, sizeof((finding)->evidence), __VA_ARGS__)
 
+/* Writes a time with its unit; returns `out`. */
+static const char *write_time(char out[24], double seconds)
+{
+    snprintf(out, 24, seconds < 1 ? "%.3g ms" : "%.3g s", seconds < 1 ? 1e3 * seconds : seconds);
+    return out;
+}
+
+#define TIME(seconds) write_time((char[24]){""}, seconds)
+
 static double percent(double share)
 {
     return 100 * (share > 1 ? 1 : share);
@@ -281,9 +290,9 @@ static void explain_by_place(dt_slow_finding *out, const dt_slow *slow, int64_t 
         out->cause = out->place == DT_SLOW_INPUT ? DT_SLOW_BY_INPUT : DT_SLOW_BY_SAVING;
         SAY(out,
             out->place == DT_SLOW_INPUT ? "its input is slow" : "its disk or snapshot is slow");
-        EVIDENCE(out, "%s takes %.3g ms of its step, %.3g ms on the other ranks",
-                 out->place == DT_SLOW_INPUT ? "input" : "saving", 1e3 * window->own[out->place],
-                 1e3 * median_but(slow, rank, place_of, out->place));
+        EVIDENCE(out, "%s takes %s of its step, %s on the other ranks",
+                 out->place == DT_SLOW_INPUT ? "input" : "saving", TIME(window->own[out->place]),
+                 TIME(median_but(slow, rank, place_of, out->place)));
         if (out->place == DT_SLOW_INPUT && window->read_bytes >= 0)
             EVIDENCE(out, "; its process reads %.3g MB/s from the disk", window->read_bytes / 1e6);
         if (out->place == DT_SLOW_SAVE && window->written_bytes >= 0)
@@ -325,9 +334,8 @@ void dt_slow_judge_last(dt_slow *slow)
     out->seconds = late;
     out->share = late / step;
     find_place(out, slow, last, late);
-    SAY(out,
-        "rank %lld on %s arrives last: the others wait %.3g ms of a step of %.3g ms (%.0f %%). ",
-        (long long)last, name_of(slow, last), 1e3 * late, 1e3 * step, percent(out->share));
+    SAY(out, "rank %lld on %s arrives last: the others wait %s of a step of %s (%.0f %%). ",
+        (long long)last, name_of(slow, last), TIME(late), TIME(step), percent(out->share));
     SAY(out, "It loses the time ");
     say_place(out, window);
     SAY(out, "; ");
@@ -355,8 +363,8 @@ void dt_slow_judge_place(dt_slow *slow, dt_slow_part part, dt_slow_cause cause, 
     out->cause = cause;
     out->seconds = slow->parts[part];
     out->share = share;
-    SAY(out, "%s takes %.3g ms of a step of %.3g ms (%.0f %%)", words, 1e3 * out->seconds,
-        1e3 * slow->step_seconds, percent(share));
+    SAY(out, "%s takes %s of a step of %s (%.0f %%)", words, TIME(out->seconds),
+        TIME(slow->step_seconds), percent(share));
     EVIDENCE(out, "stopwatch of the ranks; all together %s %.3g MB/s %s the disk",
              part == DT_SLOW_READING ? "read" : "write", bytes / 1e6,
              part == DT_SLOW_READING ? "from" : "to");
@@ -458,9 +466,8 @@ static bool judge_rank_in_messages(dt_slow *slow, double share)
     found.rank = worst;
     found.share = share;
     found.seconds = slow->parts[DT_SLOW_MESSAGES];
-    SAY(&found,
-        "messages take %.3g ms of a step of %.3g ms (%.0f %%): rank %lld on %s delays them; ",
-        1e3 * found.seconds, 1e3 * slow->step_seconds, percent(share), (long long)worst,
+    SAY(&found, "messages take %s of a step of %s (%.0f %%): rank %lld on %s delays them; ",
+        TIME(found.seconds), TIME(slow->step_seconds), percent(share), (long long)worst,
         name_of(slow, worst));
     if (!explain_by_processor(&found, slow, worst, share, median_but(slow, worst, delay_of, 0),
                               median_but(slow, worst, clock_of, 0)))
@@ -489,21 +496,21 @@ void dt_slow_judge_messages(dt_slow *slow)
     out->cause = DT_SLOW_BY_NETWORK;
     out->seconds = slow->parts[DT_SLOW_MESSAGES];
     out->share = share;
-    SAY(out, "messages take %.3g ms of a step of %.3g ms (%.0f %%)", 1e3 * out->seconds,
-        1e3 * slow->step_seconds, percent(share));
+    SAY(out, "messages take %s of a step of %s (%.0f %%)", TIME(out->seconds),
+        TIME(slow->step_seconds), percent(share));
     if (link != NULL) {
         other = rank_with_address(slow, link->remote);
         SAY(out, "; the network between %s and %s is slow", name_of(slow, rank),
             other >= 0 ? name_of(slow, other) : link->remote);
-        EVIDENCE(out, "a round trip between the two takes %.3g ms", 1e3 * link->round_trip_seconds);
+        EVIDENCE(out, "a round trip between the two takes %s", TIME(link->round_trip_seconds));
         if (usual >= 0)
-            EVIDENCE(out, ", %.3g ms between other nodes", 1e3 * usual);
+            EVIDENCE(out, ", %s between other nodes", TIME(usual));
         EVIDENCE(out, " (TCP); ");
     }
     EVIDENCE(out, "every rank is blocked for at least so long, also the one that arrives last");
     if (slow->least[DT_SLOW_MESSAGES] > 0)
-        EVIDENCE(out, "; at the best rate of this run its bytes would take %.3g ms",
-                 1e3 * slow->least[DT_SLOW_MESSAGES]);
+        EVIDENCE(out, "; at the best rate of this run its bytes would take %s",
+                 TIME(slow->least[DT_SLOW_MESSAGES]));
 }
 
 /* --- programs */
