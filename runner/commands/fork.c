@@ -61,7 +61,7 @@ static dt_status fork_run(dt_call *call, dt_error *err)
     source.path = parent.recipe_path;
     source.text = parent.recipe_text;
     DT_TRY(dt_attempt_launch(&run, store, &source, &labels, &begun, &flight, call->arena, err));
-    DT_TRY(dt_follow_as_asked(store, run, call, err));
+    DT_TRY(dt_follow_as_asked(store, run, 0, call, err));
 out:
     dt_checkpoint_close(checkpoint);
     dt_store_close(store);

@@ -156,7 +156,7 @@ static dt_status launch(dt_call *call, dt_error *err)
                                 NULL);
     DT_TRY(dt_queue_launch(&run, store, &source, &labels, &wish, estimate.seconds_high, &flight,
                            call, err));
-    DT_TRY(dt_follow_as_asked(store, run, call, err));
+    DT_TRY(dt_follow_as_asked(store, run, 0, call, err));
 out:
     dt_store_close(store);
     return st;

@@ -92,7 +92,7 @@ static dt_status resume(dt_call *call, dt_error *err)
         if (wish.queues)
             DT_THROW(err, DT_ERR_USAGE, "--queue is for runs that train or run a command");
         DT_TRY(dt_task_resume(store, &run, call, err));
-        DT_TRY(dt_follow_as_asked(store, run.id, call, err));
+        DT_TRY(dt_follow_as_asked(store, run.id, 0, call, err));
         goto out;
     }
     DT_TRY(check(&flight, &at, &path, &origins, store, &run, call, err));
@@ -105,7 +105,7 @@ static dt_status resume(dt_call *call, dt_error *err)
     DT_TRY(dt_queue_resume(store, &run, path, &at, &wish, &flight, call, err));
     if (!dt_arguments_flag(call->args, "detach") && !flight.waits)
         dt_receipt_end(&receipt, store, flight.plan.attempt, RECEIPT_SECONDS, call);
-    DT_TRY(dt_follow_as_asked(store, run.id, call, err));
+    DT_TRY(dt_follow_as_asked(store, run.id, flight.plan.attempt, call, err));
     if (!dt_arguments_flag(call->args, "detach")) /* started late */
         dt_receipt_end(&receipt, store, flight.plan.attempt, 0, call);
 out:

@@ -172,7 +172,7 @@ static dt_status run(dt_call *call, dt_error *err)
         (void)dt_orphans_settle(store, flight.plan.node_names, flight.plan.node_count, call->arena,
                                 NULL);
     DT_TRY(dt_queue_launch(&id, store, &source, &labels, &wish, NAN, &flight, call, err));
-    DT_TRY(dt_follow_as_asked(store, id, call, err));
+    DT_TRY(dt_follow_as_asked(store, id, 0, call, err));
 out:
     dt_store_close(store);
     dt_strbuf_release(&text);

@@ -329,10 +329,10 @@ static void make_view(dt_view **out, dt_follow_view kind, const follower *f)
                                                    : dt_view_lines_new(&term);
 }
 
-/* *out: the run as last seen (arena of the call). *left: the user detached before the end. */
+/* *out: the run as last seen (arena of the call). *left: the user detached before the end. attempt: at least this one. */
 static dt_status dt_follow(dt_run *out, bool *left, dt_store *store, const char *run,
-                           dt_follow_view kind, dt_follow_from from, const dt_call *call,
-                           dt_error *err)
+                           int64_t attempt, dt_follow_view kind, dt_follow_from from,
+                           const dt_call *call, dt_error *err)
 {
     follower f = {.store = store, .call = call, .run = run};
     dt_upkeep upkeep = {0};
@@ -343,7 +343,8 @@ static dt_status dt_follow(dt_run *out, bool *left, dt_store *store, const char 
     dt_arena_init(&f.arena, 0);
     dt_arena_init(&f.output_arena, 0);
     dt_interrupt_catch();
-    DT_TRY(dt_store_run_find(store, &f.row, run, &f.arena, err));
+    f.at.attempt = attempt;
+    DT_TRY(look(&f.row, &f, &f.arena, err));
     DT_TRY(place_cursors(&f, from, err));
     if (kind == DT_FOLLOW_AUTO || kind == DT_FOLLOW_LINES)
         DT_TRY(open_output(&f, from, err));
@@ -388,14 +389,15 @@ int dt_follow_exit_code(const dt_run *run)
     return run->state == DT_RUN_FINISHED ? DT_EXIT_GOOD : DT_EXIT_FAILED;
 }
 
-dt_status dt_follow_to_end(dt_store *store, const char *run, dt_follow_view view,
-                           dt_follow_from from, dt_call *call, dt_error *err)
+static dt_status follow_to_end(dt_store *store, const char *run, int64_t attempt,
+                               dt_follow_view view, dt_follow_from from, dt_call *call,
+                               dt_error *err)
 {
     dt_status st = DT_OK;
     dt_run last;
     bool left;
 
-    DT_TRY(dt_follow(&last, &left, store, run, view, from, call, err));
+    DT_TRY(dt_follow(&last, &left, store, run, attempt, view, from, call, err));
     if (left)
         follow_report_left(&last);
     if (call->json)
@@ -405,6 +407,12 @@ dt_status dt_follow_to_end(dt_store *store, const char *run, dt_follow_view view
     call->exit_code = left ? DT_EXIT_INTERRUPTED : dt_follow_exit_code(&last);
 out:
     return st;
+}
+
+dt_status dt_follow_to_end(dt_store *store, const char *run, dt_follow_view view,
+                           dt_follow_from from, dt_call *call, dt_error *err)
+{
+    return follow_to_end(store, run, 0, view, from, call, err);
 }
 
 dt_status dt_follow_options_check(const dt_call *call, dt_error *err)
@@ -438,7 +446,8 @@ out:
     return st;
 }
 
-dt_status dt_follow_as_asked(dt_store *store, const char *run, dt_call *call, dt_error *err)
+dt_status dt_follow_as_asked(dt_store *store, const char *run, int64_t attempt, dt_call *call,
+                             dt_error *err)
 {
     bool wait = dt_arguments_flag(call->args, "wait");
     dt_follow_view view = DT_FOLLOW_AUTO;
@@ -449,7 +458,7 @@ dt_status dt_follow_as_asked(dt_store *store, const char *run, dt_call *call, dt
         view = DT_FOLLOW_STEPS;
     else if (wait)
         view = call->json ? DT_FOLLOW_QUIET : DT_FOLLOW_LINES;
-    return dt_follow_to_end(store, run, view, DT_FOLLOW_FROM_START, call, err);
+    return follow_to_end(store, run, attempt, view, DT_FOLLOW_FROM_START, call, err);
 }
 
 #define OUTPUT_MOST ((size_t)4 << 30)
@@ -506,7 +515,7 @@ dt_status dt_task_follow(dt_strbuf *text, json_t **object, dt_store *store, cons
     *object = NULL;
     if (dt_arguments_flag(call->args, "detach"))
         return follow_started(store, run, call, err);
-    DT_TRY(dt_follow(&last, &left, store, run, call->json ? DT_FOLLOW_QUIET : view,
+    DT_TRY(dt_follow(&last, &left, store, run, 0, call->json ? DT_FOLLOW_QUIET : view,
                      DT_FOLLOW_FROM_START, call, err));
     if (left) {
         follow_report_left(&last);

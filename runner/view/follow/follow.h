@@ -75,8 +75,10 @@ dt_status dt_follow_to_end(dt_store *store, const char *run, dt_follow_view view
 /* Checks the options before anything is done. DT_ERR_USAGE if they cannot be combined. */
 dt_status dt_follow_options_check(const dt_call *call, dt_error *err);
 
-/* Follows a run that was started, or with --detach prints its id and returns. */
-dt_status dt_follow_as_asked(dt_store *store, const char *run, dt_call *call, dt_error *err);
+/* Follows a run that was started, or with --detach prints its id and returns. attempt: the one that was started, which may
+ * have failed by now, so that the run is back at the one before. */
+dt_status dt_follow_as_asked(dt_store *store, const char *run, int64_t attempt, dt_call *call,
+                             dt_error *err);
 
 /* task_end: follows a run of generate or score (runner/launch/task.h) and prints its output. */
 
