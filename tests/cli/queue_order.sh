@@ -14,6 +14,8 @@ a=$(queue a) b=$(queue b) c=$(queue c)
 lists "order == ['a', 'b', 'c']"
 expect 0 queue move "$c" 1
 lists "order == ['c', 'a', 'b']"
+expect 0 queue priority b -2
+lists "order == ['c', 'a', 'b'] and r['b']['priority'] == -2"
 expect 0 queue priority b 2
 lists "order == ['b', 'c', 'a']"
 expect 0 queue move a 1

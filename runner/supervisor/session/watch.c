@@ -181,12 +181,25 @@ static void describe_hang(dt_strbuf *out, const dt_hang_diagnosis *hang, int64_t
 
 /* --- when to watch */
 
+static bool has_ranks(const dt_session *session, int64_t node)
+{
+    bool any = false;
+
+    for (int64_t i = 0; i < session->world_size && !any; i++) {
+        const dt_collected_rank *rank = dt_session_rank(session, i);
+
+        any = rank->row.node == node && !rank->exited;
+    }
+    return any;
+}
+
+/* A node whose ranks have all exited has nothing more to say, and its agent may have ended. */
 static bool all_connected(const dt_session *session)
 {
     bool all = !dt_collector_is_paused(session->collector);
 
     for (int64_t i = 0; i < session->node_count; i++)
-        all = all && dt_node_link_is_attached(session->nodes[i].link);
+        all = all && (dt_node_link_is_attached(session->nodes[i].link) || !has_ranks(session, i));
     return all;
 }
 
