@@ -496,7 +496,7 @@ with real sshd ({today}). Written by `tests/verdicts/verdicts.py report` from
 Cause, rank and node are right if the reason of the run (`dtrun show`), or the message of the launch, names them; for a full
 disk, what `dtrun status` says of the save. Seconds are from the fault to the recorded end of the run, with all its processes
 gone: a frozen rank counts as hanging after `failure.hang_seconds`, 30 by default and 10 for the programs here. Healthy runs
-must go on. The first run of all cases was on a busy machine.
+must continue. The first run of all cases was on a busy machine.
 
 Not among the cases: slow ranks, inputs and networks ([slow.md](slow.md)), memory that runs out, clocks that jump, and PyTorch
 ([command.md](command.md)).
