@@ -491,7 +491,7 @@ def report():
 
 What dtrun said of {len([row for row in done if row['cause'] != ''])} of {len(all_cases)} labelled cases, on hosts in network namespaces
 with real sshd ({today}). Written by `tests/verdicts/verdicts.py report` from
-[results.tsv](../tests/verdicts/results.tsv); [cases.tsv](../tests/verdicts/cases.tsv) has the cases.
+`tests/verdicts/results.tsv`; `tests/verdicts/cases.tsv` has the cases.
 
 Cause, rank and node are right if the reason of the run (`dtrun show`), or the message of the launch, names them; for a full
 disk, what `dtrun status` says of the save. Seconds are from the fault to the recorded end of the run, with all its processes
