@@ -259,23 +259,26 @@ out:
 
 /* --- keys that exist */
 
+const dt_run dt_run_nothing = {.id = "",
+                               .name = "",
+                               .tags = "",
+                               .group = "",
+                               .note = "",
+                               .parent = "",
+                               .reason = "",
+                               .recipe_path = "",
+                               .recipe_json = "",
+                               .boot_id = "",
+                               .state = DT_RUN_FINISHED};
+
 bool dt_run_key_is_own(const char *key)
 {
-    static const dt_run nothing = {.id = "",
-                                   .name = "",
-                                   .tags = "",
-                                   .group = "",
-                                   .note = "",
-                                   .parent = "",
-                                   .reason = "",
-                                   .recipe_path = "",
-                                   .boot_id = ""};
     dt_run_value ignored;
     dt_arena arena;
     bool known;
 
     dt_arena_init(&arena, 512);
-    known = own(&ignored, &nothing, key, &arena);
+    known = own(&ignored, &dt_run_nothing, key, &arena);
     dt_arena_release(&arena);
     return known;
 }

@@ -43,6 +43,8 @@ dt_status dt_run_key_known(dt_store *store, bool *known, const char *key, dt_err
 dt_status dt_run_key_refuse_unknown(dt_store *store, const char *key, dt_error *err);
 /* Whether every run can have the key: a property of runs. */
 bool dt_run_key_is_own(const char *key);
+/* A finished run whose texts are "": it has every key of its own, and no values. */
+extern const dt_run dt_run_nothing;
 /* Whether a run has the metric of a key, without ".min", ".max" or "@STEP". */
 dt_status dt_run_key_is_metric(dt_store *store, bool *known, const char *key, dt_error *err);
 /* Order of two values (< 0, 0, > 0): numbers before texts; missing values, and those that are not a number, last in both

@@ -238,7 +238,7 @@ out:
     return st;
 }
 
-/* Of each unit, the part that belongs to the round. */
+/* Digests the part of each unit that belongs to the round. */
 static void see_before_send(void *self, int unit, float *grads, int64_t elems)
 {
     dt_step_record *record = self;

@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-/* What a rank holds of a parameter. */
+/* The part of a parameter that a rank holds. */
 typedef struct dt_rotation_part {
     int param;
     int64_t first, elems;

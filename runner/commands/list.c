@@ -122,18 +122,7 @@ static void flatten(json_t *row)
 static dt_status print_csv(json_t *rows, dt_store *store, const dt_run_columns *columns,
                            dt_arena *arena, dt_error *err)
 {
-    const dt_run nothing = {.id = "",
-                            .name = "",
-                            .tags = "",
-                            .group = "",
-                            .note = "",
-                            .parent = "",
-                            .reason = "",
-                            .recipe_path = "",
-                            .recipe_json = "",
-                            .boot_id = "",
-                            .state = DT_RUN_FINISHED};
-    dt_run_entry none = {.run = &nothing};
+    dt_run_entry none = {.run = &dt_run_nothing};
     json_t *head = NULL, *row;
     dt_status st = DT_OK;
     size_t i;

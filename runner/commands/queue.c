@@ -15,9 +15,8 @@
 #include "runner/view/runs/runs.h"
 #include "store/store.h"
 
-enum {
-    EXPECT_RUNS = 500
-}; /* with so many runs, only the first starts are expected: a list takes no time then */
+/* Runs of a list times later starts that are expected: each of these starts takes a decision about all runs. */
+enum { EXPECT_RUNS = 500 };
 
 /* --- the list */
 

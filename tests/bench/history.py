@@ -162,7 +162,6 @@ def charts(serve, store, points, overlaid):
 
 
 def browse(serve, store, points):
-    sys.path[:] = [path for path in sys.path if path != str(ROOT / "tests" / "bench")]  # its queue.py is not the library's
     from selenium import webdriver
     from selenium.webdriver.chrome.options import Options
     from selenium.webdriver.chrome.service import Service

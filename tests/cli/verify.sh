@@ -2,20 +2,7 @@
 # dtrun verify: replays a run in a folder of its own, leaves the run as it was, and names what differs: a bit that was
 # flipped while the run trained, in a checkpoint's copy, or in the record.
 . "$(dirname "$0")/lib.sh"
-for ((i = 0; i < 400; i++)); do
-    echo "line $i: the ship sailed $((i * 7919 % 613)) miles under a bright moon."
-done > "$work/text.txt"
-cat > "$work/toy.yaml" <<YAML
-name: toy
-model: {layers: 2, heads: 4, embed: 32}
-data: $work/text.txt
-batch: {tokens: 32, sequences: 2}
-schedule: {steps: 60, warmup_steps: 5}
-checkpoint: {every: 20, keep: 0}
-ranks: 2
-threads: 1
-YAML
-state=$work/state/dtrun
+. "$(dirname "$0")/verify_lib.sh"
 sums() { (cd "$state/runs/$1" && find . -type f ! -name 'supervisor.*' -print0 | sort -z | xargs -0 sha256sum); }
 
 # --- a run without a fault

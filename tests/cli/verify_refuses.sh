@@ -2,20 +2,7 @@
 # dtrun verify of a run that still trains, without checkpoints, with changed data, on another processor, on a node that
 # does not answer, and without a record.
 . "$(dirname "$0")/lib.sh"
-for ((i = 0; i < 400; i++)); do
-    echo "line $i: the ship sailed $((i * 7919 % 613)) miles under a bright moon."
-done > "$work/text.txt"
-cat > "$work/toy.yaml" <<YAML
-name: toy
-model: {layers: 2, heads: 4, embed: 32}
-data: $work/text.txt
-batch: {tokens: 32, sequences: 2}
-schedule: {steps: 60, warmup_steps: 5}
-checkpoint: {every: 20, keep: 0}
-ranks: 2
-threads: 1
-YAML
-state=$work/state/dtrun
+. "$(dirname "$0")/verify_lib.sh"
 
 # --- a run that still trains
 DTRUN_FAULT="hang 0@45" "$dtrun" launch "$work/toy.yaml" --detach --json > "$work/out" 2> "$work/err"

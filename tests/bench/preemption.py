@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures the queue: how soon an urgent run makes its first step, what waits in between, and how many steps are lost.
 
-    tests/bench/queue.py [--only here|ranks|crowd|hosts|large] [--rounds 10] [--waiting 1000]
+    tests/bench/preemption.py [--only here|ranks|crowd|hosts|large] [--rounds 10] [--waiting 1000]
 
 Times are medians over the rounds, on an otherwise idle machine. `hosts` needs root, for hosts in network namespaces.
 """
