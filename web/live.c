@@ -191,7 +191,7 @@ static dt_web_wait web_live_wait(dt_web_live *live, int64_t *version, double sec
 #define CLIENT_LOOK_SECONDS 2.0  /* interval of checking whether the client has disconnected */
 #define LATER_SECONDS       0.5  /* pause before a list is read again */
 #define RANKS_MOST          65536
-#define RUNS_MOST           8 /* per stream */
+#define RUNS_MOST           20 /* per stream, as many as the page compares */
 
 typedef struct stream {
     dt_web_live *live;

@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-#define DT_WEB_REPORT_RUNS_MOST 8 /* the page compares no more */
+#define DT_WEB_REPORT_RUNS_MOST 20 /* the page compares no more */
 
 typedef struct dt_web_report {
     dt_store *store;

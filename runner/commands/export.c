@@ -268,7 +268,7 @@ const dt_command dt_command_export = {
         "             to stdout, or to --output FILE\n"
         "jsonl        one JSON object a point; to stdout, or to --output FILE\n"
         "tensorboard  DIR/NAME-ID/events...; view with 'tensorboard --logdir DIR'\n"
-        "html         FILE: the page of a run with its charts, or the comparison of up to 8 runs\n"
+        "html         FILE: the page of a run with its charts, or the comparison of up to 20 runs\n"
         "parquet      FILE: one table of all points, for pyarrow, pandas and DuckDB\n"
         "hf           DIR: a checkpoint for Hugging Face's transformers: config.json,\n"
         "             safetensors, and the tokenizer that came with model.from; of a run with\n"

@@ -164,6 +164,30 @@ class Groups(Filled):
         for metric in ("#members tbody .number", "#parallel .axis:last-child .name"):  # both are visible without scrolling
             self.wait(lambda: self.script(f"return document.querySelector('{metric}').getBoundingClientRect().right") <= 390)
 
+    def test_twenty_runs_are_compared_in_colours_and_dashes(self):
+        ids = [f"g{at:05}" for at in range(20)]
+        self.open(f"compare?runs={','.join(ids)}", lambda: self.drawn("loss-chart") and self.text("#summary") == "20 runs")
+        strokes = self.script("return Chart.getChart('loss-chart').data.datasets.map((d) => [d.borderColor, ...d.borderDash].join())")
+        self.assertEqual(len(set(strokes)), 20)
+        self.assertEqual([text.split()[-1] for text in self.texts("#legend a")], ids)
+        self.assertFalse(self.script("return Chart.getChart('loss-chart').legend.options.display"))
+        swatches = self.script("return [...document.querySelectorAll('#metrics thead .swatch')].map((s) =>"
+                               " [s.className, s.style.getPropertyValue('--ink')].join())")
+        self.assertEqual(len(set(swatches)), 20)
+        self.browser.execute_cdp_cmd("Input.dispatchMouseEvent", {"type": "mouseMoved", **self.script(
+            "const b = document.getElementById('loss-chart').getBoundingClientRect(); return {x: b.left + 300, y: b.top + 100}")})
+        self.wait(lambda: self.text("#loss-card .readout").count("seeds-") == 1)  # the nearest
+        for width in (1280, 390):
+            self.look(width, 844)  # the charts take the new width a moment later; the table scrolls in its own box
+            self.wait(lambda: self.script("const box = document.getElementById('metrics'); return box.scrollWidth > box.clientWidth"
+                                          f" && document.documentElement.scrollWidth <= {width}"))
+        streams = [self.browser.execute_async_script(  # twenty in one stream, and one too many
+            "const stop = new AbortController(); fetch('/api/v1/live?runs=' + arguments[0], {signal: stop.signal})"
+            ".then((a) => { arguments[1](a.status); stop.abort(); }).catch(() => {})", ",".join(names))
+            for names in (ids, [*ids, "g00020"])]
+        self.assertEqual(streams, [200, 400])
+        self.browser.get_log("browser")
+
     def test_a_small_group_draws_every_run_and_says_when_there_is_none(self):
         self.open("group?name=baselines", lambda: self.drawn("loss-chart"))
         runs = self.count("#members tbody tr")

@@ -740,10 +740,10 @@ class History(Browsing):
         self.open("compare?runs=m4x9tr,nope", lambda: "There is no run 'nope'" in self.text("#left-out"))
         self.assertEqual(self.text("#summary"), "1 run")
         self.wait(lambda: len(self.points("loss-chart") or []) == 201)
-        names = ["sweep%03d" % at for at in range(1, 11)]
-        self.open("compare?runs=" + ",".join(names), lambda: self.text("#summary") == "8 runs")
+        names = ["sweep%03d" % at for at in range(1, 23)]
+        self.open("compare?runs=" + ",".join(names), lambda: self.text("#summary") == "20 runs")
         self.assertEqual(self.text("#left-out"),
-                         "Only 8 curves can be distinguished: 2 of 10 are left out (sweep009, sweep010).")
+                         "Only 20 curves can be distinguished: 2 of 22 are left out (sweep021, sweep022).")
         subprocess.run([FILL, self.store, "imported", "20"], check=True)
         self.open("compare?runs=sweep211,i9mprt", lambda: self.text("#summary") == "2 runs")
         self.wait(lambda: len(self.points("metric-huge-chart", 1) or []) == 20)
@@ -764,18 +764,18 @@ class History(Browsing):
         self.assertFalse(self.browser.find_element(By.ID, "link").is_displayed())
         self.browser.get_log("browser")
 
-    def test_a_ninth_tick_is_refused_and_the_earlier_ones_stay(self):
-        self.open("?q=sweep%2022", lambda: len(self.texts("#runs tbody code")) == 11)
+    def test_a_tick_too_many_is_refused_and_the_earlier_ones_stay(self):
+        self.open("?q=sweep%20", lambda: len(self.texts("#runs tbody code")) == 100)
         boxes = self.browser.find_elements(By.CSS_SELECTOR, "#runs .tick input")
-        for box in boxes[:9]:
+        for box in boxes[:21]:
             box.click()
-        self.assertEqual([box.is_selected() for box in boxes], [True] * 8 + [False] * 3)
-        self.assertEqual(self.text("#compare"), "Compare 8 runs")
-        self.assertIn("At most 8 runs", self.text("#full"))
+        self.assertEqual([box.is_selected() for box in boxes[:23]], [True] * 20 + [False] * 3)
+        self.assertEqual(self.text("#compare"), "Compare 20 runs")
+        self.assertIn("At most 20 runs", self.text("#full"))
         boxes[0].click()
         self.assertEqual(self.text("#full"), "")
-        boxes[8].click()
-        self.assertEqual(self.text("#compare"), "Compare 8 runs")
+        boxes[20].click()
+        self.assertEqual(self.text("#compare"), "Compare 20 runs")
 
     def test_a_phone_shows_them_too(self):
         self.look(390, 844)

@@ -1,6 +1,6 @@
 // compare: shows several runs and groups of runs in the same charts, with the differences of their
 // recipes and results. A group is drawn as a band with its mean.
-import {chartTools, colour, el, pillOf, setText, table} from '/dom.js';
+import {COMPARED_MOST, chartTools, el, pillOf, setText, swatchOf, table} from '/dom.js';
 import {isEvaluated, readNewest, showNewest} from '/evaluations.js';
 import {ACTIVE_MS, Live, QUIET_MS, getJson, isActive, keepAddress, poll} from '/live.js';
 import {isBetterHigh, isInternal, isJudged, ordered, unitOf} from '/metric_names.js';
@@ -9,7 +9,7 @@ import * as text from '/text.js';
 import {View, bindControls, nameItems, putAddress} from '/view.js';
 import {RunCharts} from '/run_charts.js';
 
-const RUNS_MOST = 8; // runs and groups; more curves cannot be distinguished
+const LEGEND_MOST = 8; // curves that the legend of each chart names; more have one legend above the charts
 const CURVES_MOST = 24; // metrics whose curves are all read
 const VALUES_SHOWN = 3;
 const DRAW_MS = 250;
@@ -27,9 +27,7 @@ function flat(value, prefix, into) {
 }
 
 function head(run, at) {
-  const swatch = el('span', {class: 'swatch'});
-  swatch.style.background = colour(`curve-${at + 1}`);
-  return el('span', {}, swatch, el('a', {href: run.href, text: run.title}));
+  return el('span', {}, swatchOf(at), el('a', {href: run.href, text: run.title}));
 }
 
 // Merges the recipes of a group: for each key its value, or the first values and their number if they differ.
@@ -239,20 +237,20 @@ export async function showCompare() {
   const listed = (text) => (text ?? '').split(',').filter((id) => id !== '');
   const allGroups = given.getAll('group'); // a name may have a comma
   const allIds = [...new Set(listed(document.body.dataset.runs ?? given.get('runs')))];
-  const groups = allGroups.slice(0, RUNS_MOST);
-  const ids = allIds.slice(0, RUNS_MOST - groups.length);
+  const groups = allGroups.slice(0, COMPARED_MOST);
+  const ids = allIds.slice(0, COMPARED_MOST - groups.length);
   const count = ids.length + groups.length;
   const leftOut = new Set(); // notes about runs that are not compared
   const asked = allGroups.length + allIds.length;
-  if (asked > RUNS_MOST)
-    leftOut.add(`Only ${RUNS_MOST} curves can be distinguished: ${asked - RUNS_MOST} of ${asked} are left out (${
+  if (asked > COMPARED_MOST)
+    leftOut.add(`Only ${COMPARED_MOST} curves can be distinguished: ${asked - COMPARED_MOST} of ${asked} are left out (${
       [...allGroups.slice(groups.length), ...allIds.slice(ids.length)].join(', ')}).`);
   const showLeftOut = () => {
     byId('left-out').hidden = leftOut.size === 0;
     setText(byId('left-out'), [...leftOut].join('\n'));
   };
   const view = new View();
-  const charts = new RunCharts(byId('charts'), view, {tools: chartTools()});
+  const charts = new RunCharts(byId('charts'), view, {tools: chartTools(), crowd: count > LEGEND_MOST});
   let runs = null;
   let base = Math.min(Math.max(0, Number.parseInt(given.get('base') ?? '0', 10) || 0),
                       Math.max(0, count - 1));
@@ -321,10 +319,17 @@ export async function showCompare() {
   };
   const there = () => runs.filter((run) => !run.gone && !(run.series instanceof Band)).map((run) => run.id);
 
+  const showLegend = () => {
+    byId('legend').hidden = runs.length <= LEGEND_MOST;
+    byId('legend').replaceChildren(...runs.map((run, at) => el('li', {}, head(run, at))));
+  };
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => runs && showLegend());
+
   const begin = async () => {
     runs = (await Promise.all([...groups.map(readGroup), ...ids.map(readThere)])).filter((run) => run !== null);
     base = Math.min(base, Math.max(0, runs.length - 1));
     nameItems(runs.map((run) => run.item));
+    showLegend();
     charts.setSources(runs.map((run) => ({source: run.series, title: run.title, short: run.id, begun: () => run.begun,
                                       item: () => run.item})),
                       undefined, keepAddress && groups.length === 0

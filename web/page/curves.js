@@ -75,13 +75,14 @@ function smoothed(points, weight) {
 }
 
 export class Curves {
-  // series: [{name, title, words, short, colour, dots, fromZero, source, x}]: `words` is the title inside a sentence,
+  // series: [{name, title, words, short, colour, dash, dots, fromZero, source, x}]: `words` is the title inside a sentence,
   // `short` the title in a narrow place, `source` has the points of `name`, and x gives the place of a point:
   // (point, axis) => number. marks: () => marks on the axis.
   // format: formats a value; kind: of the value axis (text.tickLabels).
   // legend: false for many series, which then have a colour `ink` and an address `href` each; the nearest is read out.
-  constructor(canvas, series, {format, kind, legend = true}, view, marks = () => []) {
-    Object.assign(this, {canvas, series, format, kind, view, marks, many: !legend, factor: 1});
+  // crowd: the same for series that a legend elsewhere names.
+  constructor(canvas, series, {format, kind, legend = true, crowd = false}, view, marks = () => []) {
+    Object.assign(this, {canvas, series, format, kind, view, marks, many: !legend, nearestOnly: !legend || crowd, factor: 1});
     if (!canDraw()) {
       canvas.replaceWith(el('p', {class: 'quiet', text: 'Curves need Chart.js 3 or newer.'}));
       return;
@@ -97,7 +98,7 @@ export class Curves {
         ...this.scales(), animation: false, parsing: false, spanGaps: false, normalized: true,
         responsive: true, maintainAspectRatio: false, events: [],
         plugins: {
-          legend: {display: legend && series.length > 1, align: 'end', onClick: null,
+          legend: {display: !this.nearestOnly && series.length > 1, align: 'end', onClick: null,
                    labels: {boxWidth: 14, boxHeight: 2, filter: (item, data) =>
                      !data.datasets[item.datasetIndex].helper
                      && data.datasets[item.datasetIndex].data.length > 0}},
@@ -111,7 +112,7 @@ export class Curves {
 
   setSeries(series) {
     this.series = series;
-    if (this.chart) this.chart.options.plugins.legend.display = !this.many && series.length > 1;
+    if (this.chart) this.chart.options.plugins.legend.display = !this.nearestOnly && series.length > 1;
   }
 
   addOverlay() {
@@ -157,18 +158,18 @@ export class Curves {
     const hue = series.ink ?? colour(series.colour);
     const xs = points.map((point) => series.x(point, this.view.axis));
     const from = (values) => values.map((y, i) => ({x: xs[i], y: y / this.factor}));
-    const line = {label: shortened(series.title), borderColor: hue, backgroundColor: hue, borderWidth: this.many ? 1.25 : 1.75,
+    const line = {label: shortened(series.title), borderColor: hue, backgroundColor: hue, borderWidth: this.nearestOnly ? 1.25 : 1.75, borderDash: series.dash ?? [],
                   pointBorderWidth: 0, tension: 0, order: 0};
     const helper = {helper: true, borderWidth: 0, pointRadius: 0, borderColor: hue, order: 2,
                     backgroundColor: `color-mix(in srgb, ${hue} 20%, transparent)`};
     const mean = points.map((point) => point.mean);
     const banded = points.some((point) => point.count > 1 || point.runs > 1);
     const helpers = [];
-    if (banded && (!this.many || points.some((point) => point.runs > 1))) {
+    if (banded && (!this.nearestOnly || points.some((point) => point.runs > 1))) {
       helpers.push({...helper, data: from(points.map((p) => p.min))},
                    {...helper, data: from(points.map((p) => p.max)), fill: '-1'});
     }
-    if (this.view.smooth > 0 && !this.many)
+    if (this.view.smooth > 0 && !this.nearestOnly)
       helpers.push({...helper, order: 1, borderWidth: 1, data: from(mean),
                     borderColor: `color-mix(in srgb, ${hue} 35%, transparent)`});
     const shown = this.view.smooth > 0 ? smoothed(points, this.view.smooth) : mean;
@@ -298,11 +299,11 @@ export class Curves {
     this.cross.style.left = `${pixel}px`;
     this.cross.style.top = `${area.top}px`;
     this.cross.style.height = `${area.bottom - area.top}px`;
-    const near = this.many ? this.nearest(x) : null;
-    const said = (this.many ? near ? [near] : [] : this.series).map((s) => this.said(s, x)).filter(Boolean);
+    const near = this.nearestOnly ? this.nearest(x) : null;
+    const said = (this.nearestOnly ? near ? [near] : [] : this.series).map((s) => this.said(s, x)).filter(Boolean);
     setText(this.readout, said.length === 0 ? ''
       : [`${said.map((one) => one.words).join(' · ')} at ${text.count(said[0].step)}`, ...this.wordsNear(x)].join(' · '));
-    if (this.many) this.readout.hidden = said.length === 0;
+    if (this.nearestOnly) this.readout.hidden = said.length === 0;
     this.placeReadout(area, pixel);
   }
 
@@ -346,7 +347,7 @@ export class Curves {
     const point = this.pointAt(series, x);
     if (!point) return null;
     const mean = this.format(Number.isFinite(point.mean) ? point.mean : null);
-    if (this.many) return {words: `${series.title}: ${mean}`, step: point.step};
+    if (this.nearestOnly) return {words: `${series.title}: ${mean}`, step: point.step};
     if (this.series.length > 2) return {words: `${series.short} ${mean}`, step: point.step};
     const [least, most] = [this.format(point.min), this.format(point.max)];
     return {words: `${this.series.length > 1 ? `${series.title} ` : ''}${mean}`

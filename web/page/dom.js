@@ -18,6 +18,22 @@ export function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
 
+export const COMPARED_MOST = 20; // runs that are compared: more curves cannot be distinguished
+const HUES = 8; // --curve-1 to --curve-8
+const DASHES = [[], [7, 4], [2, 3]];
+
+// Returns how the curve of one of several runs is drawn: colours repeat with another dash.
+export function strokeOf(at) {
+  return {colour: `curve-${1 + at % HUES}`, dash: DASHES[Math.floor(at / HUES) % DASHES.length]};
+}
+
+// A piece of such a curve, for headings and legends.
+export function swatchOf(at) {
+  const swatch = el('span', {class: `swatch dash-${Math.floor(at / HUES) % DASHES.length}`});
+  swatch.style.setProperty('--ink', colour(strokeOf(at).colour));
+  return swatch;
+}
+
 // Changes the text only if it differs, which keeps a selection of the reader.
 export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;

@@ -1,6 +1,6 @@
 // group: shows the runs of a group: a curve for each, coloured by a key in which their recipes differ, the keys against a
 // metric, and a table.
-import {chartTools, el, pillOf, setText, table} from '/dom.js';
+import {COMPARED_MOST, chartTools, el, pillOf, setText, table} from '/dom.js';
 import {QUIET_MS, getJson, isActive, poll} from '/live.js';
 import {isBetterHigh, isJudged, ordered, unitOf} from '/metric_names.js';
 import {coloursOf, drawParallel, shown} from '/parallel.js';
@@ -13,7 +13,6 @@ const CURVES_MOST = 50; // a larger group is drawn as its best runs and a band o
 const BEST = 20;
 const AXES_MOST = 8;
 const KEY_MOST = 10; // values of a key that the legend names
-const TICKED_MOST = 8; // as many runs can be compared
 const ROWS = 50; // rows of the table before all are shown
 const PAUSE_TIMES = 10; // pause before the next reading, as a multiple of the duration of the last one
 const PAUSE_LEAST = 2000;
@@ -69,11 +68,11 @@ class Members {
   }
 
   tick(id, box) {
-    const full = box.checked && this.ticked.size === TICKED_MOST;
+    const full = box.checked && this.ticked.size === COMPARED_MOST;
     if (full) box.checked = false;
     else if (box.checked) this.ticked.add(id);
     else this.ticked.delete(id);
-    setText(byId('full'), full ? `At most ${TICKED_MOST} runs can be compared: untick one first.` : '');
+    setText(byId('full'), full ? `At most ${COMPARED_MOST} runs can be compared: untick one first.` : '');
     byId('compare').hidden = this.ticked.size < 2;
     byId('compare').href = `/compare?runs=${[...this.ticked].map(encodeURIComponent).join(',')}`;
     setText(byId('compare'), `Compare ${this.ticked.size} runs`);

@@ -1,10 +1,9 @@
 // list: shows the runs that match a search, in pages; the search is kept in the address.
-import {el, labelsOf, pillOf, progressBar, setText, shownState} from '/dom.js';
+import {COMPARED_MOST, el, labelsOf, pillOf, progressBar, setText, shownState} from '/dom.js';
 import {ACTIVE_MS, Live, QUIET_MS, getJson, isActive, poll} from '/live.js';
 import * as text from '/text.js';
 
 const PAGE = 100; // runs
-const TICKED_MOST = 8; // more curves cannot be distinguished
 
 const byId = (id) => document.getElementById(id);
 
@@ -226,13 +225,13 @@ export function showList() {
   let asked = 0;
 
   const showTicked = (full) => {
-    setText(byId('full'), full ? `At most ${TICKED_MOST} runs can be compared: untick one first.` : '');
+    setText(byId('full'), full ? `At most ${COMPARED_MOST} runs can be compared: untick one first.` : '');
     byId('compare').hidden = ticked.size < 2;
     byId('compare').href = `/compare?runs=${[...ticked].map(encodeURIComponent).join(',')}`;
     setText(byId('compare'), `Compare ${ticked.size} runs`);
   };
   const tick = (id, on) => {
-    const full = on && ticked.size === TICKED_MOST; // no more runs can be ticked
+    const full = on && ticked.size === COMPARED_MOST; // no more runs can be ticked
     if (on && !full) ticked.add(id);
     else ticked.delete(id);
     for (const box of document.querySelectorAll('#runs .tick input'))

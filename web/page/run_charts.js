@@ -2,12 +2,11 @@
 // are in sections by the prefix of the metric; one is made, and its points are read, when it comes into view.
 import {Choice} from '/choice.js';
 import {Curves} from '/curves.js';
-import {el, setText} from '/dom.js';
+import {el, setText, strokeOf} from '/dom.js';
 import {formatOf, isInternal, ordered, splitRank, titleOf, unitOf, wordsOf} from '/metric_names.js';
 import {METRICS} from '/metric_table.js';
 import * as text from '/text.js';
 
-const HUES = 8; // --curve-1 to --curve-8
 const UNSEEN_MS = 500; // interval of drawing charts outside of the window while a run trains
 const EAGER = 24; // as many open charts are drawn before they come into view
 const FEW = 8; // so many charts need no search
@@ -94,11 +93,13 @@ function sectionsOf(charts, choice) {
 }
 
 export class RunCharts {
-  // options: legend: false for many sources, which then have a colour each; tools: elements {search, hidden, none}.
-  constructor(node, view, {legend = true, tools = null} = {}) {
+  // options: legend: false for many sources, which then have a colour each; crowd: more sources than the legend of a
+  // chart can name; tools: elements {search, hidden, none}.
+  constructor(node, view, {legend = true, crowd = false, tools = null} = {}) {
     this.node = node;
     this.view = view;
     this.legend = legend;
+    this.crowd = crowd;
     this.tools = tools;
     this.choice = new Choice();
     this.cards = new Map(); // id of the chart -> {card, chart, lines, box, curves: null until it is made}
@@ -291,7 +292,7 @@ export class RunCharts {
     const canvas = el('canvas', {id: `${chart.id}-chart`, role: 'img', 'aria-label': chart.title});
     box.append(canvas);
     one.curves = new Curves(canvas, this.seriesOf(chart),
-      {format: chart.format ?? text.compact, kind: chart.kind ?? '', legend: this.legend}, this.view, () => this.marksNow());
+      {format: chart.format ?? text.compact, kind: chart.kind ?? '', legend: this.legend, crowd: this.crowd}, this.view, () => this.marksNow());
   }
 
   // Returns a download link for the range that is zoomed to at the time of the click.
@@ -307,7 +308,7 @@ export class RunCharts {
     return this.sources.flatMap(({source, title, short, begun, ink, href}, run) => chart.names.map((name, at) => ({
       name, source, ink, href, dots: DOTS.has(name) && this.legend, fromZero: chart.fromZero, title: several ? title : named(name),
       words: several ? title : wordsOf(name, named(name)), short: several ? short : named(name),
-      colour: `curve-${1 + (several ? run : chart.hue - 1 + at) % HUES}`,
+      ...strokeOf(several ? run : chart.hue - 1 + at),
       x: (point, axis) => this.place(source, begun(), point, axis)})));
   }
 
