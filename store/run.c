@@ -1,5 +1,6 @@
 /* run: stores one row per run with the values that lists show and the labels of its user; attempt.c changes
  * its state. */
+#include "store/note.h"
 #include "store/store_int.h"
 
 #include <math.h>
@@ -126,6 +127,8 @@ dt_status dt_store_run_label(dt_store *store, const char *run, const dt_labels *
 
     DT_TRY(dt_sql_group_begin(&group, store, err));
     DT_TRY(dt_store_run_number(store, &number, run, err));
+    if (labels->now_ms > 0)
+        DT_TRY(dt_labels_record(store, run, labels, err));
     DT_TRY(DT_SQL_RUN(store, err,
                       "UPDATE runs SET name = coalesce(?2, name), tags = coalesce(?3, tags),"
                       " note = coalesce(?4, note), run_group = coalesce(?5, run_group)"

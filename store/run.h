@@ -129,9 +129,11 @@ dt_status dt_store_attempt_amend(dt_store *store, const char *run, int64_t attem
 dt_status dt_store_run_set_progress(dt_store *store, const char *run, int64_t step, double loss,
                                     double valid_loss, double tokens_per_second, int64_t now_ms,
                                     dt_error *err);
-/* User labels of a run; dt_store_run_label leaves those that are NULL unchanged. */
+/* User labels of a run; dt_store_run_label leaves those that are NULL unchanged. With now_ms, the time of the change,
+ * it records an event for each label that differs (note.h). */
 typedef struct dt_labels {
     const char *name, *tags, *note, *group;
+    int64_t now_ms; /* 0: nothing is recorded */
 } dt_labels;
 dt_status dt_store_run_label(dt_store *store, const char *run, const dt_labels *labels,
                              dt_error *err);

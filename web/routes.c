@@ -132,6 +132,7 @@ static const dt_web_route routes[] = {
     {"/api/v1/runs/ID/events", dt_web_events, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
     {"/api/v1/runs/ID/logs", dt_web_logs, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
     {"/api/v1/runs/ID/recipe", dt_web_recipe, NULL, DT_WEB_LITTLE, DT_WEB_LOCKED},
+    {"/api/v1/runs/ID/notes", dt_web_notes, NULL, DT_WEB_LITTLE, DT_WEB_LOCKED},
     {"/api/v1/runs/ID/why", dt_web_why, NULL, DT_WEB_LITTLE, DT_WEB_LOCKED},
     {"/api/v1/runs/ID/live", dt_web_live_of_run, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
     {"/api/v1/live", dt_web_live_of_several, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},

@@ -49,3 +49,32 @@ json "o['tags'] == ['base/1', 'good'] + [f't{n}' for n in range(1, 9)]"
 rm "$work/state/dtrun/store.db"*
 expect 0 status better --json
 json "o['run'] == '$run'" "o['group'] == 'sweep-1'" "'t8' in o['tags']"
+
+# Each version of a note is kept, also in the folder of the run; a note that others have changed is not overwritten.
+expect 0 note better --history
+says "the first try" "steers"
+printf '# Result\n\n- good\n' >"$work/note.md"
+expect 0 note better --file "$work/note.md"
+expect 0 note better --history --json
+json "o['run'] == '$run'" "o['notes'][-1]['note'] == '# Result\n\n- good'" "o['notes'][-1]['version'] == o['note_version']" \
+    "[n['note'] for n in o['notes']][:2] == ['the first try', 'went well, but slowly']" "len(o['notes']) == 5"
+version=$(field "o['note_version']")
+echo second | "$dtrun" note better --replaces "$version" --file - >/dev/null || fail "stdin is not read"
+expect 3 note better --replaces "$version" third
+one_line
+says "was changed meanwhile" "$version" "--history"
+expect 0 note better
+[ "$(cat "$work/out")" = "second" ] || fail "the note was overwritten"
+expect 0 note better --history
+says "== " "version $version" "went well, but slowly" "(removed)" ", the present note"
+expect 2 note better --file "$work/note.md" words
+expect 2 note better --replaces "$version"
+printf 'a\xff' >"$work/note.md"
+expect 2 note better --file "$work/note.md"
+says "UTF-8"
+head -c 20001 /dev/zero | tr '\0' x >"$work/note.md"
+expect 2 note better --file "$work/note.md"
+says "at most 20000 bytes"
+rm "$work/state/dtrun/store.db"*
+expect 0 note better --history --json
+json "[n['note'] for n in o['notes']][0] == 'the first try'" "o['notes'][-1]['note'] == 'second'" "len(o['notes']) == 6"

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "store/note.h"
 
 static void add(test_store *t, int64_t node, int64_t sequence, const char *kind)
 {
@@ -222,6 +223,53 @@ static void test_the_newest_evaluation_of_each_task_and_step_counts(void **state
 
 #define WITH_STORE(f) cmocka_unit_test_setup_teardown(f, test_store_setup, test_store_teardown)
 
+static void label(test_store *t, dt_labels labels, int64_t now_ms)
+{
+    labels.now_ms = now_ms;
+    assert_good(t, dt_store_run_label(t->store, "aa", &labels, &t->err));
+}
+
+static void test_each_version_of_a_note_is_kept_with_its_time(void **state)
+{
+    test_store *t = *state;
+    char empty[DT_NOTE_VERSION_BYTES];
+    dt_store_event *events;
+    dt_note *notes;
+    int64_t count;
+
+    test_store_run(t, "aa", "n");
+    assert_good(t, dt_store_note_list(t->store, &notes, &count, "aa", &t->arena, &t->err));
+    assert_int_equal(count, 0);
+    label(t, (dt_labels){.note = "of the launch"}, 0); /* without an event */
+    assert_good(t, dt_store_note_list(t->store, &notes, &count, "aa", &t->arena, &t->err));
+    assert_int_equal(count, 1);
+    assert_false(notes[0].recorded);
+    label(t, (dt_labels){.note = "one \"two\"\n# three"}, 7000);
+    label(t, (dt_labels){.note = "one \"two\"\n# three"}, 8000); /* the same again: no version */
+    label(t, (dt_labels){.note = "by an older program"}, 0);
+    label(t, (dt_labels){.note = "", .name = "m", .tags = "x y"}, 9000);
+    assert_good(t, dt_store_note_list(t->store, &notes, &count, "aa", &t->arena, &t->err));
+    assert_int_equal(count, 4);
+    assert_string_equal(notes[0].text, "of the launch");
+    assert_string_equal(notes[1].text, "one \"two\"\n# three");
+    assert_int_equal(notes[1].time_ms, 7000);
+    assert_string_equal(notes[2].text, "by an older program");
+    assert_string_equal(notes[3].text, "");
+    assert_int_equal(notes[3].time_ms, 9000);
+    dt_note_version(empty, "");
+    assert_string_equal(notes[3].version, empty);
+    assert_string_not_equal(notes[0].version, notes[1].version);
+    assert_good(t, dt_store_event_list_of_kind(t->store, &events, &count, "aa", "renamed",
+                                               &t->arena, &t->err));
+    assert_int_equal(count, 1);
+    assert_string_equal(events[0].json, "{\"event\":\"renamed\",\"name\":\"m\",\"was\":\"n\"}");
+    assert_good(t, dt_store_event_list_of_kind(t->store, &events, &count, "aa", "tagged", &t->arena,
+                                               &t->err));
+    assert_int_equal(count, 1);
+    assert_fails(t, dt_store_note_list(t->store, &notes, &count, "zz", &t->arena, &t->err),
+                 DT_ERR_NOT_FOUND, "'zz'");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -230,6 +278,7 @@ int main(void)
         WITH_STORE(test_checkpoints_are_newest_first_and_one_a_path),
         WITH_STORE(test_checkpoints_of_a_folder_that_was_moved_are_found),
         WITH_STORE(test_a_transaction_holds_all_or_nothing),
+        WITH_STORE(test_each_version_of_a_note_is_kept_with_its_time),
         WITH_STORE(test_the_newest_evaluation_of_each_task_and_step_counts),
     };
 

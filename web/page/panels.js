@@ -141,6 +141,9 @@ function eventText(event) {
       : `step ${text.count(detail.step)}, loss ${text.loss(detail.loss)}`,
     exited: () => detail.signal ? `by signal ${detail.signal_name ?? detail.signal}`
       : `with code ${detail.code}`,
+    noted: () => detail.note === '' ? 'removed the note' : detail.note.split('\n', 1)[0],
+    renamed: () => `${detail.was} → ${detail.name}`,
+    tagged: () => `${detail.was === '' ? 'none' : detail.was} → ${detail.tags === '' ? 'none' : detail.tags}`,
     restart: () => `attempt ${detail.attempt} from step ${text.count(detail.step)}: ${detail.reason}`,
     stopping: () => `${detail.grace_seconds} s of grace` + ({
       stopped: ' (set in the recipe)', peer_failed: ' for the others of a rank that failed',

@@ -1,4 +1,4 @@
-/* run_folder: the folder of a run: paths, owner, secret, labels, and the mark of a requested stop. */
+/* run_folder: the folder of a run: paths, owner, secret, and the mark of a requested stop. */
 #include "runner/supervisor/folder/run_folder.h"
 
 #include <errno.h>
@@ -12,7 +12,6 @@
 
 #include "base/dirs.h"
 #include "base/file.h"
-#include "base/json.h"
 
 dt_status dt_run_path(const char **out, const char *run, const char *below, dt_arena *arena,
                       dt_error *err)
@@ -118,100 +117,6 @@ out:
     dt_strbuf_release(&path);
     dt_strbuf_release(&text);
     return st;
-}
-
-/* --- labels */
-
-#define MAX_BYTES ((size_t)1 << 20)
-#define VERSION   1
-
-static json_t *text_of(const char *text)
-{
-    return dt_json_text(text != NULL ? text : "");
-}
-
-dt_status dt_labels_write(const dt_run *run, const char *folder, dt_error *err)
-{
-    json_t *json = json_object();
-    dt_strbuf path, text;
-    dt_status st;
-
-    dt_strbuf_init(&path);
-    dt_strbuf_init(&text);
-    dt_strbuf_add_fmt(&path, "%s/" DT_LABELS_FILE, folder);
-    json_object_set_new(json, "version", json_integer(VERSION));
-    json_object_set_new(json, "name", text_of(run->name));
-    json_object_set_new(json, "tags", text_of(run->tags));
-    json_object_set_new(json, "note", text_of(run->note));
-    json_object_set_new(json, "group", text_of(run->group));
-    json_object_set_new(json, "parent", text_of(run->parent));
-    json_object_set_new(json, "parent_step", json_integer(run->parent_step));
-    dt_json_write_pretty(&text, json);
-    st = dt_file_write_atomic(path.data, text.data, text.length, 0600, err);
-    dt_strbuf_release(&text);
-    dt_strbuf_release(&path);
-    json_decref(json);
-    return st;
-}
-
-dt_status dt_labels_change(dt_store *store, const char *run, const dt_labels *labels,
-                           dt_arena *arena, dt_error *err)
-{
-    const char *folder;
-    dt_status st;
-    dt_run now;
-
-    DT_TRY(dt_run_path(&folder, run, NULL, arena, err));
-    if (dt_file_exists(folder))
-        DT_TRY(dt_run_check_owner(run, folder, err));
-    DT_TRY(dt_store_run_label(store, run, labels, err));
-    DT_TRY(dt_store_run_find(store, &now, run, arena, err));
-    if (dt_file_exists(folder))
-        DT_TRY(dt_labels_write(&now, folder, err));
-out:
-    return st;
-}
-
-dt_status dt_labels_set(dt_store *store, const char *run, const dt_labels *labels, dt_arena *arena,
-                        dt_error *err)
-{
-    bool begun = false;
-    dt_status st;
-
-    DT_TRY(dt_store_begin(store, err));
-    begun = true;
-    DT_TRY(dt_labels_change(store, run, labels, arena, err));
-    DT_TRY(dt_store_commit(store, err));
-    begun = false;
-out:
-    if (begun)
-        dt_store_rollback(store);
-    return st;
-}
-
-static void read_text(const char **out, const json_t *json, const char *key, dt_arena *arena)
-{
-    const char *text = json_string_value(json_object_get(json, key));
-    const char *copy = text != NULL ? dt_arena_strdup(arena, text) : NULL;
-
-    if (copy != NULL)
-        *out = copy;
-}
-
-void dt_labels_read(dt_run *out, const char *folder, dt_arena *arena)
-{
-    json_t *json = NULL;
-    const char *path = dt_arena_printf(arena, "%s/" DT_LABELS_FILE, folder);
-
-    if (dt_json_read(&json, path, MAX_BYTES, NULL) != DT_OK)
-        return;
-    read_text(&out->name, json, "name", arena);
-    read_text(&out->tags, json, "tags", arena);
-    read_text(&out->note, json, "note", arena);
-    read_text(&out->group, json, "group", arena);
-    read_text(&out->parent, json, "parent", arena);
-    out->parent_step = json_integer_value(json_object_get(json, "parent_step"));
-    json_decref(json);
 }
 
 /* --- the mark of a stop, in supervisor.lock */

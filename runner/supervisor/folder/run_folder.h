@@ -40,7 +40,8 @@ dt_status dt_run_check_room(dt_arena *arena, dt_error *err);
  * FOLDER/secret (0600); created if missing. */
 dt_status dt_run_secret(const char **out, const char *folder, dt_arena *arena, dt_error *err);
 
-/* labels: reads and writes runs/ID/labels.json, a copy of the labels that users gave a run.
+/* labels: reads and writes runs/ID/labels.json, a copy of the labels that users gave a run, and of the versions of its
+ * note (labels.c).
  *
  * A change updates the row, and the file before the transaction commits; a lost history is restored with it
  * (rebuild.h). Older runs have no such file until they get a label.
@@ -60,6 +61,10 @@ dt_status dt_labels_write(const dt_run *run, const char *folder, dt_error *err);
 /* Reads name, tags, note, group, parent and parent_step into *out; fields that cannot be read
  * are unchanged. */
 void dt_labels_read(dt_run *out, const char *folder, dt_arena *arena);
+
+/* Adds the versions of the note that the file has to the history. */
+dt_status dt_labels_restore_notes(dt_store *store, const char *run, const char *folder,
+                                  dt_arena *arena, dt_error *err);
 
 /* stop_mark: records in supervisor.lock that a person requested a stop, or ended an attempt together with its
  * supervisor (`dtrun stop --now` if nothing else can be written). The next supervisor reads the mark first, and

@@ -320,6 +320,8 @@ static dt_status add_run(rebuilding *rebuild, dt_error *err)
     row.recipe_text = recipe.data;
     dt_labels_read(&row, rebuild->folder, &rebuild->arena);
     DT_TRY(dt_store_run_add(rebuild->store, &row, err));
+    DT_TRY(dt_labels_restore_notes(rebuild->store, rebuild->run, rebuild->folder, &rebuild->arena,
+                                   err));
     DT_TRY(copy_past(rebuild, &row, err));
 out:
     dt_strbuf_release(&recipe);
