@@ -80,6 +80,24 @@ dt_status dt_store_evaluation_list(dt_store *store, dt_store_evaluation **out, i
 dt_status dt_store_evaluation_add(dt_store *store, const char *run, int64_t attempt, int64_t step,
                                   const char *tasks, dt_error *err);
 
+/* --- sample.c: texts that a run has generated for its prompts (recipe: evaluate.samples) */
+#define DT_STORE_SAMPLES "samples" /* their kind of event */
+typedef struct dt_store_sample {
+    int64_t attempt, step, time_ms;
+    int64_t place; /* of the prompt in the recipe, from 0 */
+    const char *prompt, *text;
+    int64_t tokens;    /* that were generated */
+    const char *ended; /* "tokens", "end_of_text", "not_finite" */
+} dt_store_sample;
+/* Lists the newest text of each prompt: of one step, or with DT_STORE_ALL_STEPS of all, oldest step first. Steps that a
+ * resume undid are left out. */
+#define DT_STORE_ALL_STEPS (-1)
+dt_status dt_store_sample_list(dt_store *store, dt_store_sample **out, int64_t *count,
+                               const char *run, int64_t step, dt_arena *arena, dt_error *err);
+/* Lists the steps that have samples, oldest first. */
+dt_status dt_store_sample_steps(dt_store *store, int64_t **out, int64_t *count, const char *run,
+                                dt_arena *arena, dt_error *err);
+
 /* --- event.c: checkpoints */
 typedef struct dt_store_checkpoint {
     int64_t attempt, step, bytes, time_ms;

@@ -141,6 +141,19 @@ static const dt_sql_column evaluation_columns[] = {
     {0},
 };
 
+static const dt_sql_column sample_columns[] = {
+    {"run", "text", "id of the run", "r.id"},
+    {"step", "integer", "step after which the text was generated", "v.step"},
+    {"attempt", "integer", "attempt that generated it", "v.attempt"},
+    {"time", "text", "when it was generated", TIME("v.time_ms")},
+    {"place", "integer", "place of the prompt in `evaluate.samples`, from 0", "v.place"},
+    {"prompt", "text", "the prompt", "v.prompt"},
+    {"text", "text", "the text that the model added", "v.text"},
+    {"tokens", "integer", "number of tokens that the model generated", "v.tokens"},
+    {"ended", "text", "why the text ended: `tokens`, `end_of_text` or `not_finite`", "v.ended"},
+    {0},
+};
+
 const dt_sql_view dt_sql_views[] = {
     {"runs", "One row for each run.",
      "main.runs r JOIN main.attempts a ON a.run = r.run AND a.attempt = r.attempt", run_columns},
@@ -167,6 +180,10 @@ const dt_sql_view dt_sql_views[] = {
      DT_SQL_EVALUATIONS " v JOIN main.runs r ON r.run = v.run"
                         " JOIN json_each(v.result, '$.metrics') m WHERE v.newer = 0",
      evaluation_columns},
+    {"samples",
+     "One row for each text of `evaluate.samples` and step. Steps that a resume from an earlier "
+     "step undid are left out.",
+     DT_SQL_SAMPLES " v JOIN main.runs r ON r.run = v.run WHERE v.newer = 0", sample_columns},
     {0},
 };
 

@@ -289,18 +289,35 @@ const char *dt_checkpoint_path(const dt_store *store, const char *path, const ch
     DT_SQL_WHOLE("a.first_step_ms") DT_SQL_WHOLE("a.ended_ms") DT_SQL_WHOLE("a.elapsed_ms")
 #define DT_SQL_IS_SOUND DT_SQL_RUN_IS_SOUND DT_SQL_ATTEMPT_IS_SOUND
 
-/* The results of evaluation tasks, a row for each task of each event. `newer`: number of later results of the same task and
- * step. Steps that a resume from an earlier step undid are left out. */
-#define DT_SQL_EVALUATIONS                                                                         \
-    "(SELECT v.run, v.event, v.attempt, v.time_ms, json_extract(v.json, '$.step') AS step,"        \
-    " t.key AS task, t.value AS result, t.id AS place, row_number() OVER (PARTITION BY v.run,"     \
-    " json_extract(v.json, '$.step'), t.key ORDER BY v.event DESC) - 1 AS newer"                   \
+/* The events of a kind that are about a step, with `step`. Steps that a resume from an earlier step undid are left
+ * out. */
+#define DT_SQL_EVENTS_OF_STEPS(kind)                                                               \
+    "(SELECT e.run, e.event, e.attempt, e.time_ms, e.json, json_extract(e.json, '$.step') AS step" \
     " FROM (SELECT run, event, attempt, time_ms, CASE WHEN json_valid(json) THEN json END AS json" \
-    " FROM main.events WHERE kind = '" DT_STORE_EVALUATION                                         \
-    "') v JOIN json_each(v.json, '$.tasks') t"                                                     \
-    " WHERE t.type = 'object' AND json_type(v.json, '$.step') = 'integer'"                         \
-    " AND NOT EXISTS (SELECT 1 FROM main.attempts b WHERE b.run = v.run"                           \
-    " AND b.attempt > v.attempt AND b.start_step < json_extract(v.json, '$.step')))"
+    " FROM main.events WHERE kind = '" kind "') e WHERE json_type(e.json, '$.step') = 'integer'"   \
+    " AND NOT EXISTS (SELECT 1 FROM main.attempts b WHERE b.run = e.run"                           \
+    " AND b.attempt > e.attempt AND b.start_step < json_extract(e.json, '$.step')))"
+
+/* The results of evaluation tasks, a row for each task of each event. `newer`: number of later results of the same task and
+ * step. */
+#define DT_SQL_EVALUATIONS                                                              \
+    "(SELECT v.run, v.event, v.attempt, v.time_ms, v.step, t.key AS task,"              \
+    " t.value AS result, t.id AS place, row_number() OVER (PARTITION BY v.run, v.step," \
+    " t.key ORDER BY v.event DESC) - 1 AS newer FROM " DT_SQL_EVENTS_OF_STEPS(          \
+        DT_STORE_EVALUATION) " v JOIN json_each(v.json, '$.tasks') t WHERE t.type = 'object')"
+
+/* The texts of samples, a row for each prompt of each step; `newer` as for evaluations. */
+#define DT_SQL_SAMPLES                                                                             \
+    "(SELECT v.run, v.event, v.attempt, v.time_ms, v.step,"                                        \
+    " json_extract(t.value, '$.index') AS place, json_extract(t.value, '$.prompt') AS prompt,"     \
+    " json_extract(t.value, '$.text') AS text, json_extract(t.value, '$.tokens') AS tokens,"       \
+    " json_extract(t.value, '$.ended') AS ended, row_number() OVER (PARTITION BY v.run,"           \
+    " v.step, json_extract(t.value, '$.index') ORDER BY v.event DESC) - 1 AS newer "               \
+    "FROM " DT_SQL_EVENTS_OF_STEPS(                                                                \
+        DT_STORE_SAMPLES) " v JOIN json_each(v.json, '$.samples') t WHERE t.type = 'object'"       \
+                          " AND json_type(t.value, '$.index') = 'integer' AND json_type(t.value, " \
+                          "'$.prompt') = 'text'"                                                   \
+                          " AND json_type(t.value, '$.text') = 'text')"
 
 /* State and reason of the attempt `a` as structs and views show them. The tables of version 1 have no state of a waiting
  * run: it is queued, with a reason that no other queued run has. */

@@ -10,7 +10,8 @@
 #define BUCKETS_FEW  "250" /* for runs with many metrics */
 #define METRICS_MANY 24
 #define LOG_LINES    "400"
-#define RANKS_MOST   16 /* number of ranks whose logs are included */
+#define SAMPLE_STEPS "100" /* number of steps whose samples are included */
+#define RANKS_MOST   16    /* number of ranks whose logs are included */
 
 /* Appends JSON for use in a script element, with every '<' escaped: no text can end the script or start a comment. */
 static void add_json(dt_strbuf *out, const char *json, size_t length)
@@ -95,11 +96,33 @@ out:
     return st;
 }
 
+/* Adds the samples of the steps that the answer without a step lists. */
+static dt_status add_samples(dt_strbuf *out, const dt_web_report *report, const char *run,
+                             dt_arena *arena, dt_error *err)
+{
+    const char *path = dt_arena_printf(arena, "/api/v1/runs/%s/samples", run);
+    int64_t *steps, count, most = strtoll(SAMPLE_STEPS, NULL, 10);
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_store_sample_steps(report->store, &steps, &count, run, arena, err));
+    for (int64_t i = 0; i < count; i++) {
+        const char *step = dt_arena_printf(arena, "%lld", (long long)steps[i]);
+        const char *arguments[] = {"step", step, "most", "1", NULL};
+
+        if (i == 0 || i > count - most)
+            DT_TRY(add_answer(out, report, path, arguments,
+                              dt_arena_printf(arena, "%s?step=%s", path, step), err));
+    }
+out:
+    return st;
+}
+
 static dt_status add_run(dt_strbuf *out, const dt_web_report *report, const char *run,
                          dt_error *err)
 {
     static const char *const all[] = {"limit", "1000", NULL};
     static const char *const none[] = {NULL};
+    static const char *const some[] = {"most", SAMPLE_STEPS, NULL};
     int64_t count;
     dt_status st = DT_OK;
     const char **names;
@@ -115,12 +138,14 @@ static dt_status add_run(dt_strbuf *out, const dt_web_report *report, const char
                  {"/metrics", buckets},
                  {"/checkpoints", none},
                  {"/evaluations", none},
+                 {"/samples", some},
                  {"/events", all}};
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         const char *path = dt_arena_printf(&arena, "/api/v1/runs/%s%s", run, parts[i].below);
 
         DT_TRY(add_answer(out, report, path, parts[i].arguments, path, err));
     }
+    DT_TRY(add_samples(out, report, run, &arena, err));
     DT_TRY(add_logs(out, report, run, &arena, err));
 out:
     dt_arena_release(&arena);

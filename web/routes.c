@@ -20,6 +20,8 @@ EMBEDDED(run_js);
 EMBEDDED(why_js);
 EMBEDDED(panels_js);
 EMBEDDED(evaluations_js);
+EMBEDDED(samples_js);
+EMBEDDED(step_slider_js);
 EMBEDDED(curves_js);
 EMBEDDED(live_js);
 EMBEDDED(dom_js);
@@ -59,6 +61,8 @@ static const struct {
     {"why.js", SCRIPT, dt_embedded_why_js, dt_embedded_why_js_end},
     {"panels.js", SCRIPT, dt_embedded_panels_js, dt_embedded_panels_js_end},
     {"evaluations.js", SCRIPT, dt_embedded_evaluations_js, dt_embedded_evaluations_js_end},
+    {"samples.js", SCRIPT, dt_embedded_samples_js, dt_embedded_samples_js_end},
+    {"step_slider.js", SCRIPT, dt_embedded_step_slider_js, dt_embedded_step_slider_js_end},
     {"live.js", SCRIPT, dt_embedded_live_js, dt_embedded_live_js_end},
     {"dom.js", SCRIPT, dt_embedded_dom_js, dt_embedded_dom_js_end},
     {"curves.js", SCRIPT, dt_embedded_curves_js, dt_embedded_curves_js_end},
@@ -129,6 +133,7 @@ static const dt_web_route routes[] = {
     {"/api/v1/runs/ID/metrics", dt_web_metrics, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
     {"/api/v1/runs/ID/checkpoints", dt_web_checkpoints, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
     {"/api/v1/runs/ID/evaluations", dt_web_evaluations, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
+    {"/api/v1/runs/ID/samples", dt_web_samples, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
     {"/api/v1/runs/ID/events", dt_web_events, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
     {"/api/v1/runs/ID/logs", dt_web_logs, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
     {"/api/v1/runs/ID/recipe", dt_web_recipe, NULL, DT_WEB_LITTLE, DT_WEB_LOCKED},
@@ -155,6 +160,8 @@ static const dt_web_route routes[] = {
     {"/why.js", web_file, "why.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/panels.js", web_file, "panels.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/evaluations.js", web_file, "evaluations.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/samples.js", web_file, "samples.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/step_slider.js", web_file, "step_slider.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/live.js", web_file, "live.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/dom.js", web_file, "dom.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/curves.js", web_file, "curves.js", DT_WEB_NO_STORE, DT_WEB_OPEN},

@@ -38,6 +38,8 @@
  *   {"event":"checkpoint_failed","step":100,"message":".."}  training continues; from rank 0, and from each rank whose part failed
  *   {"event":"evaluation","step":100,"tasks":{"arc":{"kind":"choice","rows":200,"cut":0,"metrics":{"acc":{"value":..,
  *    "stderr":..|null},..}},..}}   results of evaluation tasks, from rank 0; as metrics too: "arc/acc"
+ *   {"event":"samples","step":100,"samples":[{"index":0,"prompt":"..","text":"..","tokens":64,"ended":"tokens"},..]}
+ *    texts of 'evaluate.samples', from rank 0; of one step in as many events as they need
  *   {"event":"part","part":3,"offset":0,"last":true,"text":"..","lines":16,"tokens":400,"seconds":..,
  *    "log_likelihood":..}   of a task (engine/task/): output of a part of its lines, starting at byte
  *    `offset`; "hex" instead of "text" if it is not UTF-8. Only the last piece has the fields after

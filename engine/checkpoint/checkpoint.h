@@ -65,7 +65,11 @@ enum {
 };
 
 /* Evaluations of this step that a stop interrupted: a resumed run computes them first. */
-enum { DT_CHECKPOINT_LACKS_VALIDATION = 1, DT_CHECKPOINT_LACKS_TASKS = 2 };
+enum {
+    DT_CHECKPOINT_LACKS_VALIDATION = 1,
+    DT_CHECKPOINT_LACKS_TASKS = 2,
+    DT_CHECKPOINT_LACKS_SAMPLES = 4
+};
 
 /* A file next to the tensors, for the tokenizer; borrowed until the save ends. */
 typedef struct dt_checkpoint_beside {

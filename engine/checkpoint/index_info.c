@@ -13,7 +13,7 @@ typedef struct flag_names {
 static const flag_names kept_for = {
     "kept_for", {"steps", "epoch", "best", "end"}}; /* DT_CHECKPOINT_STEPS, ... */
 static const flag_names missing = {
-    "missing", {"validation", "tasks"}}; /* DT_CHECKPOINT_LACKS_VALIDATION, ... */
+    "missing", {"validation", "tasks", "samples"}}; /* DT_CHECKPOINT_LACKS_VALIDATION, ... */
 
 static void flags_add(json_t *to, const flag_names *of, unsigned flags)
 {

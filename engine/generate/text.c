@@ -276,8 +276,8 @@ dt_status dt_text_logits(float *logits, const dt_text *t, dt_loaded *from, int64
     first = fits ? dt_model_extended(from->model, sequence) : t->count - context;
     length = t->count - first;
     *tokens = dt_tensor_2d(from->tokens_in.data, DT_I32, 1, length);
-    DT_TRY(from->device.copy_in(&from->device, tokens->data, t->tokens + first,
-                                (size_t)length * sizeof *t->tokens, err));
+    DT_TRY(from->model->device->copy_in(from->model->device, tokens->data, t->tokens + first,
+                                        (size_t)length * sizeof *t->tokens, err));
     if (fits)
         DT_TRY(dt_model_extend(from->model, sequence, tokens, logits, err));
     else

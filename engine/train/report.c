@@ -136,7 +136,8 @@ static int64_t measure_peak_memory(void)
 
 /* --- events */
 
-#define PACE_SECONDS 5.0
+#define PACE_SECONDS  5.0
+#define SAMPLES_BYTES 65536 /* of an event, unless one sample is longer */
 
 static json_int_t as_json(int64_t value)
 {
@@ -158,7 +159,7 @@ static dt_status report_memory(dt_train_session *session, dt_error *err)
         {"buffers_bytes", state->buffers_bytes +
                               dt_checkpoint_writer_bytes(session->saving.writer) +
                               dt_valid_bleu_bytes(session->evaluation.translations) +
-                              dt_train_tasks_bytes(session->evaluation.tasks)},
+                              dt_side_model_bytes(&session->evaluation.side)},
         {"free_bytes", dt_measure_free_memory(&session->device)},
     };
     json_t *event = json_pack("{s:s}", "event", "memory");
@@ -383,6 +384,39 @@ dt_status dt_report_tasks(dt_train_session *session, const dt_evaluation_results
                                       as_json(session->step), "tasks",
                                       dt_evaluation_to_json(results)),
                             err);
+    return st;
+}
+
+static dt_status send_samples(dt_train_session *session, json_t *texts, dt_error *err)
+{
+    return dt_events_send(session->events,
+                          json_pack("{s:s, s:I, s:o}", "event", "samples", "step",
+                                    as_json(session->step), "samples", texts),
+                          err);
+}
+
+dt_status dt_report_samples(dt_train_session *session, json_t *texts, dt_error *err)
+{
+    json_t *part = json_array(), *text;
+    size_t i, bytes = 0, all;
+    dt_status st = DT_OK;
+
+    json_array_foreach(texts, i, text) {
+        all = json_dumpb(text, NULL, 0, JSON_COMPACT);
+        if (bytes > 0 && bytes + all > SAMPLES_BYTES) {
+            st = send_samples(session, part, err);
+            part = json_array();
+            bytes = 0;
+            DT_TRY(st);
+        }
+        bytes += all;
+        json_array_append(part, text);
+    }
+    if (json_array_size(part) > 0)
+        st = send_samples(session, json_incref(part), err);
+out:
+    json_decref(part);
+    json_decref(texts);
     return st;
 }
 

@@ -325,7 +325,7 @@ dt_status dt_train_session_open(dt_train_session *out, const dt_plan *plan, int6
     out->replicas = plan->ranks[rank].replicas;
     out->loss = out->evaluation.loss = out->evaluation.bleu = NAN;
     out->saving.best = (dt_best){NAN, NAN};
-    out->evaluation.step = out->evaluation.tasks_step = -1;
+    out->evaluation.step = out->evaluation.tasks_step = out->evaluation.samples_step = -1;
     out->compared_step = -1;
     out->start_seconds = dt_clock_monotonic_seconds();
     dt_scaler_init(&out->scaler, out->recipe);
@@ -353,6 +353,9 @@ dt_status dt_train_session_open(dt_train_session *out, const dt_plan *plan, int6
     DT_TRY(open_strategy(out, err));
     DT_TRY(dt_valid_bleu_open(out, err));
     DT_TRY(dt_train_tasks_open(out, err));
+    DT_TRY(dt_train_samples_open(out, err));
+    DT_TRY(dt_side_model_open(&out->evaluation.side, out, err));
+    DT_TRY(dt_train_tasks_use_model(out, err));
     if (checkpoint != NULL)
         DT_TRY(session_resume(out, checkpoint, err));
     DT_TRY(session_load_weights(out, err));
@@ -376,6 +379,8 @@ void dt_train_session_close(dt_train_session *session)
     dt_record_close(session->record);
     dt_valid_bleu_close(session->evaluation.translations);
     dt_train_tasks_close(session->evaluation.tasks);
+    dt_train_samples_close(session->evaluation.samples);
+    dt_side_model_close(&session->evaluation.side);
     if (session->state.strategy != NULL)
         session->state.strategy->teardown(&session->state);
     dt_layer_comm_close(&session->sharers);

@@ -51,6 +51,15 @@ void dt_best_begin(dt_best *best, double score); /* call when the save of `score
 /* that save has ended; no effect if none is in progress */
 void dt_best_end(dt_best *best, bool whole);
 
+/* A model beside the trained one (side_model.c). */
+typedef struct dt_side_model {
+    int64_t tokens; /* of the longest sequence; 0: there is no model */
+    dt_model *model;
+    dt_device_arena memory;
+    /* (units) copies of the weights; NULL: the training weights are used in place */
+    void **weights, **frozen;
+} dt_side_model;
+
 /* What an evaluation leaves behind (evaluate.c). */
 typedef struct dt_train_evaluation {
     double loss;   /* loss of the last evaluation; NaN before the first */
@@ -60,6 +69,9 @@ typedef struct dt_train_evaluation {
     struct dt_valid_bleu *translations; /* computes BLEU; NULL: not computed */
     struct dt_train_tasks *tasks;       /* evaluates 'evaluate.tasks'; NULL: there are none */
     int64_t tasks_step;                 /* the step whose tasks were evaluated; -1: none */
+    struct dt_train_samples *samples;   /* generates 'evaluate.samples'; NULL: there are none */
+    int64_t samples_step;               /* the step whose samples were generated; -1: none */
+    dt_side_model side;                 /* of tasks and samples */
     unsigned missing;                   /* of this step: DT_CHECKPOINT_LACKS_VALIDATION | ... */
 } dt_train_evaluation;
 

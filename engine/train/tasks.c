@@ -3,8 +3,6 @@
 #include <string.h>
 
 #include "engine/channel/events.h"
-#include "engine/config.h"
-#include "engine/device/device.h"
 #include "engine/evaluation/evaluator.h"
 #include "engine/progress.h"
 #include "engine/tokens/text_lines.h"
@@ -25,10 +23,6 @@ struct dt_train_tasks {
     int32_t *first;
     dt_ids ends;
     dt_evaluator *evaluator;
-    dt_model *model;
-    dt_device_arena memory;
-    /* (units) copies of the weights; NULL: the training weights are used in place */
-    void **weights, **frozen;
 };
 
 /* --- opening */
@@ -97,47 +91,6 @@ out:
     return st;
 }
 
-static void lay_out(void *self, dt_layout *layout)
-{
-    const dt_train_tasks *t = self;
-    size_t bytes = dt_dtype_bytes(t->model->config.dtype);
-
-    for (int unit = 0; t->weights != NULL && unit < t->model->unit_count; unit++) {
-        const dt_unit *of = &t->model->units[unit];
-
-        t->weights[unit] = dt_layout_take(layout, (size_t)of->elems * bytes);
-        t->frozen[unit] = dt_layout_take(layout, (size_t)of->frozen_elems * bytes);
-    }
-}
-
-static dt_status open_model(dt_train_tasks *t, int64_t longest, dt_train_session *session,
-                            dt_error *err)
-{
-    int64_t vocab = dt_tokenizer_vocab(dt_dataset_tokenizer(session->data.dataset));
-    dt_model_config config;
-    dt_status st = DT_OK;
-
-    DT_TRY(dt_config_inference(&config, session->recipe, vocab, err));
-    config.dtype = session->model->config.dtype;
-    config.tensor = session->model->config.tensor;
-    config.incremental = true;
-    config.sequences = 1;
-    config.tokens = config.kept = longest < config.tokens ? longest : config.tokens;
-    DT_TRY(dt_model_open(&t->model, &config, &session->device, err));
-    DT_ASSERT(t->model->unit_count == session->model->unit_count);
-    t->model->peers = session->model->peers;
-    if (!session->state.keeps_weights) {
-        t->weights = calloc((size_t)t->model->unit_count, sizeof(*t->weights));
-        t->frozen = calloc((size_t)t->model->unit_count, sizeof(*t->frozen));
-        if (t->weights == NULL || t->frozen == NULL)
-            DT_THROW(err, DT_ERR_NOMEM, "no memory for a table of units");
-        DT_TRY(dt_layout_open(&t->memory, &session->device, lay_out, t, err));
-    }
-    DT_TRY(dt_evaluator_use(t->evaluator, t->model, err));
-out:
-    return st;
-}
-
 dt_status dt_train_tasks_open(dt_train_session *session, dt_error *err)
 {
     dt_train_tasks *t;
@@ -154,7 +107,7 @@ dt_status dt_train_tasks_open(dt_train_session *session, dt_error *err)
     for (size_t i = 0; i < t->task_count; i++)
         DT_TRY(dt_evaluation_check_divided(&t->tasks[i], session->recipe->tensor.size, err));
     DT_TRY(open_evaluator(t, &longest, session, err));
-    DT_TRY(open_model(t, longest, session, err));
+    dt_side_model_need(&session->evaluation.side, longest);
 out:
     if (st == DT_ERR_USAGE || st == DT_ERR_NOT_FOUND) /* a restart would not help */
         err->code = st = DT_ERR_RECIPE;
@@ -163,13 +116,18 @@ out:
     return st;
 }
 
+dt_status dt_train_tasks_use_model(dt_train_session *session, dt_error *err)
+{
+    dt_train_tasks *t = session->evaluation.tasks;
+
+    return t == NULL ? DT_OK : dt_evaluator_use(t->evaluator, session->evaluation.side.model, err);
+}
+
 void dt_train_tasks_close(dt_train_tasks *t)
 {
     if (t == NULL)
         return;
     dt_evaluator_close(t->evaluator);
-    dt_device_arena_close(&t->memory);
-    dt_model_close(t->model);
     for (int64_t i = 0; t->objects != NULL && i < t->count; i++)
         json_decref(t->objects[i]);
     dt_ids_release(&t->ends);
@@ -177,48 +135,11 @@ void dt_train_tasks_close(dt_train_tasks *t)
     free(t->rows);
     free(t->outcomes);
     free(t->first);
-    free(t->weights);
-    free(t->frozen);
     dt_arena_release(&t->arena);
     free(t);
 }
 
-int64_t dt_train_tasks_bytes(const dt_train_tasks *t)
-{
-    return t == NULL ? 0 : (int64_t)t->model->activation_bytes + (int64_t)t->memory.capacity_bytes;
-}
-
 /* --- an evaluation */
-
-/* Copies `elems` values to a copy of the tasks' model, if there is one. Returns where they are. */
-static dt_status take_values(void **out, void *copy, void *from, int64_t elems,
-                             dt_train_session *session, dt_error *err)
-{
-    dt_dtype dtype = session->model->config.dtype;
-    dt_tensor to = dt_tensor_1d(copy, dtype, elems), source = dt_tensor_1d(from, dtype, elems);
-
-    *out = copy != NULL ? copy : from;
-    if (copy == NULL || elems == 0)
-        return DT_OK;
-    return session->device.ops->cast(&session->device, &to, &source, err);
-}
-
-/* Called while the weights of `unit` are in memory. */
-static dt_status take_unit(void *self, int unit, dt_error *err)
-{
-    dt_train_session *session = self;
-    dt_train_tasks *t = session->evaluation.tasks;
-    const dt_unit *of = &t->model->units[unit];
-    bool copies = t->weights != NULL;
-    dt_status st = DT_OK;
-
-    DT_TRY(take_values(&t->model->weights[unit], copies ? t->weights[unit] : NULL,
-                       session->model->weights[unit], of->elems, session, err));
-    DT_TRY(take_values(&t->model->frozen[unit], copies ? t->frozen[unit] : NULL,
-                       session->model->frozen[unit], of->frozen_elems, session, err));
-out:
-    return st;
-}
 
 /* Evaluates this data rank's rows among those from `first`, TOGETHER of each rank. */
 static dt_status run_some(dt_train_session *session, int64_t first, dt_error *err)
@@ -234,7 +155,7 @@ static dt_status run_some(dt_train_session *session, int64_t first, dt_error *er
         if (i >= t->count)
             break;
         /* ranks that divide layers evaluate the same rows, and must stop together */
-        if (t->model->peers == NULL && dt_stop_asked())
+        if (session->model->peers == NULL && dt_stop_asked())
             break;
         DT_TRY(dt_evaluator_run(&t->outcomes[i], &result, t->evaluator, &t->rows[i], err));
         json_decref(result);
@@ -282,7 +203,7 @@ dt_status dt_train_tasks_run(const dt_evaluation_results **results, dt_train_ses
 
     *stopped = false;
     memset(t->outcomes, 0, (size_t)t->count * sizeof(*t->outcomes));
-    DT_TRY(dt_model_visit_units(session->model, take_unit, session, err));
+    DT_TRY(dt_side_model_take(&session->evaluation.side, session, err));
     for (int64_t first = 0; first < t->count; first += TOGETHER * session->mesh.data.size) {
         DT_TRY(run_some(session, first, err));
         asked = dt_stop_asked() ? 1 : 0;

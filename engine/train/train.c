@@ -225,6 +225,32 @@ out:
     return st;
 }
 
+static dt_status generate_samples(dt_train_session *session, bool *last, dt_error *err)
+{
+    json_t *texts = NULL;
+    bool stopped = false;
+    dt_status st = DT_OK;
+
+    dt_stopwatch_place(DT_PLACE_EVALUATE);
+    DT_TRY(dt_report_phase(session, "evaluate", err));
+    DT_TRY(dt_train_samples_run(&texts, session, &stopped, err));
+    if (texts != NULL)
+        DT_TRY(dt_report_samples(session, texts, err));
+    DT_TRY(dt_report_phase(session, "train", err));
+    dt_stopwatch_place(DT_PLACE_LOOP);
+    note_stopped(session, DT_CHECKPOINT_LACKS_SAMPLES, stopped, last);
+out:
+    return st;
+}
+
+/* Whether samples are due after the completed steps: with each validation, and at the end. */
+static bool are_samples_due(const dt_train_session *session, bool validation_due)
+{
+    return session->evaluation.samples != NULL &&
+           session->evaluation.samples_step != session->step &&
+           (validation_due || session->step >= session->recipe->schedule.steps);
+}
+
 /* Whether an evaluation is due after the completed steps: every evaluate.every steps and every
  * evaluate.every_epoch epochs. */
 static bool is_evaluation_due(dt_train_session *session)
@@ -249,6 +275,8 @@ static dt_status between_steps(dt_train_session *session, const dt_step *step, b
         DT_TRY(evaluate(session, &evaluated, last, err));
     if (!step->skipped && are_tasks_due(session, due))
         DT_TRY(evaluate_tasks(session, last, err));
+    if (!step->skipped && are_samples_due(session, due))
+        DT_TRY(generate_samples(session, last, err));
     dt_stopwatch_place(DT_PLACE_SAVE);
     DT_TRY(dt_saving_step(session, evaluated, *last, err));
     dt_stopwatch_place(DT_PLACE_LOOP);
@@ -265,7 +293,8 @@ static dt_status before_steps(dt_train_session *session, bool *last, dt_error *e
     dt_status st = DT_OK;
 
     session->evaluation.missing =
-        session->evaluation.tasks != NULL ? missing & DT_CHECKPOINT_LACKS_TASKS : 0;
+        missing & ((session->evaluation.tasks != NULL ? DT_CHECKPOINT_LACKS_TASKS : 0u) |
+                   (session->evaluation.samples != NULL ? DT_CHECKPOINT_LACKS_SAMPLES : 0u));
     if (session->step == 0)
         return DT_OK;
     if (session->evaluation.step != session->step &&
@@ -275,6 +304,8 @@ static dt_status before_steps(dt_train_session *session, bool *last, dt_error *e
         DT_TRY(dt_saving_best(session, err));
     if (session->evaluation.missing & DT_CHECKPOINT_LACKS_TASKS)
         DT_TRY(evaluate_tasks(session, last, err));
+    if (session->evaluation.missing & DT_CHECKPOINT_LACKS_SAMPLES)
+        DT_TRY(generate_samples(session, last, err));
 out:
     return st;
 }

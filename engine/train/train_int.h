@@ -78,11 +78,26 @@ dt_status dt_valid_bleu_open(dt_train_session *session, dt_error *err);
 int64_t dt_valid_bleu_bytes(const struct dt_valid_bleu *bleu);
 void dt_valid_bleu_close(struct dt_valid_bleu *bleu); /* accepts NULL */
 
+/* side_model: a second model of the same parameters, for incremental decoding of one sequence: tasks and samples.
+ *
+ * Weights    those of training, in place if the strategy keeps them gathered, else copied by dt_side_model_take
+ * Passes     are in the precision of training, without dropout
+ */
+
+/* Have the model opened with room for a sequence of so many tokens, at most the context. */
+void dt_side_model_need(dt_side_model *io, int64_t tokens);
+/* Call after the strategy is set up. Opens nothing if nobody needs it. */
+dt_status dt_side_model_open(dt_side_model *io, dt_train_session *session, dt_error *err);
+void dt_side_model_close(dt_side_model *side); /* accepts a zeroed or partly opened struct */
+int64_t dt_side_model_bytes(const dt_side_model *side);
+/* Collective; call it before the first pass after a step. */
+dt_status dt_side_model_take(dt_side_model *io, dt_train_session *session, dt_error *err);
+
 /* tasks: evaluates the recipe's 'evaluate.tasks' (engine/evaluation/) during training.
  *
  * Rows       are dealt out to the data ranks in turn; every rank's outcomes are gathered, so that the metrics are those
  *            of one process
- * Weights    as for valid_bleu; passes are in the precision of training, without dropout
+ * Weights    those of the side model
  * Training   is not changed: no state of it is written
  */
 
@@ -91,12 +106,36 @@ typedef struct dt_train_tasks dt_train_tasks;
 /* Call after the strategy is set up. Reads and checks the files; sets session->evaluation.tasks if there are any.
  * DT_ERR_RECIPE naming file and line. */
 dt_status dt_train_tasks_open(dt_train_session *session, dt_error *err);
-int64_t dt_train_tasks_bytes(const dt_train_tasks *tasks); /* NULL: 0 */
-void dt_train_tasks_close(dt_train_tasks *tasks);          /* accepts NULL */
+/* Call once the side model is open. */
+dt_status dt_train_tasks_use_model(dt_train_session *session, dt_error *err);
+void dt_train_tasks_close(dt_train_tasks *tasks); /* accepts NULL */
 /* Collective. *results: of all rows, on every rank, until the next call. *stopped: a rank was asked to stop; there are
  * no results then. */
 dt_status dt_train_tasks_run(const dt_evaluation_results **results, dt_train_session *session,
                              bool *stopped, dt_error *err);
+
+/* samples: generates a text for each of the recipe's 'evaluate.samples'.
+ *
+ * Prompts    are dealt out to the data ranks in turn; each is continued alone, as by `dtrun generate --prompt` with the
+ *            seed 'evaluate.samples_seed' + its index
+ * Texts      valid UTF-8 without NUL, at most DT_SAMPLE_BYTES
+ * Not finite  logits end a text (DT_SAMPLE_DIVERGED), not the run
+ * Training   is not changed: no state of it is written
+ */
+
+#define DT_SAMPLE_BYTES    65536 /* of a prompt or a text; the rest is cut off */
+#define DT_SAMPLE_DIVERGED "not_finite"
+
+typedef struct dt_train_samples dt_train_samples;
+
+/* Call after the strategy is set up. Reads and checks the prompts; sets session->evaluation.samples if there are any.
+ * DT_ERR_RECIPE naming the prompt. */
+dt_status dt_train_samples_open(dt_train_session *session, dt_error *err);
+void dt_train_samples_close(dt_train_samples *samples); /* accepts NULL */
+/* Collective. *texts: on rank 0 [{"prompt", "text", "tokens", "ended"}], a new reference; NULL on others. *stopped: a
+ * rank was asked to stop; there are no texts then. */
+dt_status dt_train_samples_run(json_t **texts, dt_train_session *session, bool *stopped,
+                               dt_error *err);
 
 /* recording: opens the record of the rank (engine/record/record.h). */
 dt_status dt_recording_open(dt_train_session *session, dt_error *err);
@@ -229,6 +268,8 @@ dt_status dt_report_evaluation(dt_train_session *session, dt_error *err);
 /* Report results of tasks: as metrics TASK/METRIC, and as an event with the errors. Rank 0 only. */
 dt_status dt_report_tasks(dt_train_session *session, const dt_evaluation_results *results,
                           dt_error *err);
+/* Report texts of samples, in as many events as they need. Rank 0 only; takes the reference. */
+dt_status dt_report_samples(dt_train_session *session, json_t *texts, dt_error *err);
 dt_status dt_report_checkpoint(dt_train_session *session, const dt_checkpoint_outcome *outcome,
                                dt_error *err);
 dt_status dt_report_checkpoint_failed(dt_train_session *session, int64_t step, const char *message,

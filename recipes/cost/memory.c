@@ -343,15 +343,17 @@ static int64_t translator_bytes(const dt_recipe *recipe, const dt_model_config *
     return dt_size_plus(kind->activation_bytes(&one), dt_size_plus(weights, logits));
 }
 
-/* Memory of the model that evaluates 'evaluate.tasks', at most: that of the longest row is known only with the files. */
-static int64_t tasks_bytes(const dt_recipe *recipe, const dt_model_config *config)
+/* Memory of the model of 'evaluate.tasks' and 'evaluate.samples', at most: that of the longest row is known only with the
+ * files. */
+static int64_t side_model_bytes(const dt_recipe *recipe, const dt_model_config *config)
 {
     const dt_architecture *kind = dt_architecture_find(config->kind);
     dt_model_config one = *config;
     int64_t weights = dt_size_times(root_and_blocks(config, true, dt_model_unit_elems),
                                     (int64_t)dt_dtype_bytes(config->dtype));
 
-    if (recipe->evaluate.tasks.count == 0 || kind->reads_pairs || kind->reads_rows)
+    if ((recipe->evaluate.tasks.count == 0 && recipe->evaluate.samples.count == 0) ||
+        kind->reads_pairs || kind->reads_rows)
         return 0;
     one.inference = one.incremental = true;
     one.batch = one.sequences = 1;
@@ -417,7 +419,7 @@ void dt_memory_estimate(dt_memory *out, const dt_recipe *recipe, int64_t vocab,
                      communicator_bytes(recipe, &config, ranks));
     out->copy_bytes = ranks->host ? copy_bytes(recipe, count, ranks) : 0;
     out->translator_bytes =
-        dt_size_plus(translator_bytes(recipe, &config), tasks_bytes(recipe, &config));
+        dt_size_plus(translator_bytes(recipe, &config), side_model_bytes(recipe, &config));
     out->buffers_bytes =
         dt_size_plus(dt_size_plus(out->runtime_bytes, out->copy_bytes),
                      dt_size_plus(out->translator_bytes, buffers_bytes(recipe, &config, ranks)));

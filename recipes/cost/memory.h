@@ -39,7 +39,8 @@ typedef struct dt_memory {
     int64_t
         copy_bytes; /* part of the buffers: snapshot of what a rank writes in a background save; if all ranks hold the
                          * whole state, only rank 0 has one */
-    int64_t translator_bytes; /* part of the buffers: a second model for 'evaluate.bleu' or 'evaluate.tasks' */
+    int64_t translator_bytes; /* part of the buffers: a second model for 'evaluate.bleu', 'evaluate.tasks' or
+                               'evaluate.samples' */
     int64_t total_bytes;
 } dt_memory;
 

@@ -102,7 +102,9 @@ void dt_memory_table(dt_strbuf *out, const dt_memory *memory, const dt_recipe *r
     add_line(out, "buffers", memory->buffers_bytes);
     dt_strbuf_add_fmt(out, "%ss, %sgradients being sent, %s%sthe program\n", kind->item,
                       dt_memory_is_full_shard(recipe) ? "gathered weights, " : "",
-                      memory->translator_bytes > 0 ? "a model that translates, " : "",
+                      memory->translator_bytes == 0 ? ""
+                      : kind->reads_pairs           ? "a model that translates, "
+                                                    : "a model for tasks and samples, ",
                       memory->copy_bytes > 0 ? "a copy for saves, " : "");
     add_line(out, "a rank", memory->total_bytes);
     dt_strbuf_add_str(out, "in all");

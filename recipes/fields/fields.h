@@ -64,6 +64,7 @@ typedef struct dt_field {
     bool shorthand;              /* a scalar instead of the map sets this field */
     bool keeps_references;       /* "${env:NAME}" is filled in only when the value is used */
     bool paths;                  /* file names: relative ones are made absolute */
+    bool empties;                /* a list's items can be "" */
     bool assignments;            /* a list of "NAME=value", which may be written as a map */
     const char *const *words;    /* NULL-terminated values of `paths` that are not file names */
     const char *help;            /* one sentence, no full stop */

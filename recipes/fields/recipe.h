@@ -313,6 +313,12 @@ typedef struct dt_recipe {
         int64_t beam;         /* beam size of the translations for BLEU */
         dt_string_list tasks; /* files of evaluation tasks */
         int64_t tasks_every;  /* steps; 0: with each validation */
+        dt_string_list samples; /* prompts that the model continues at each evaluation */
+        int64_t samples_tokens; /* new tokens of each, at most */
+        double samples_temperature;
+        int64_t samples_top_k;
+        double samples_top_p;
+        int64_t samples_seed; /* prompt i uses this + i */
     } evaluate;
 
     struct {

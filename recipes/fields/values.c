@@ -193,7 +193,7 @@ static dt_status value_set_list(void *record, const dt_field *field, const char 
     if (st != DT_OK)
         return st;
     for (int64_t i = 0; i < count; i++)
-        if (items[i][0] == '\0')
+        if (items[i][0] == '\0' && !field->empties)
             return DT_FAIL(err, code, "'%s' contains an empty text: remove it, or fill it in",
                            field->path);
     list->items = items;

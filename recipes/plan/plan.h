@@ -22,6 +22,7 @@
  *      {"run": "a7c3k9", "input": "/abs/.../input.txt", "target": "" | "/abs/...",
  *       "output": "/abs/out.txt", "replace": false, "parts": [[16, 1204], [15, 1198]],
  *       "arguments": ["--beam", "4"], "done": [[0, 3], [5, 6]]}
+ *    "prompts": [[1, 15, 7], ...],        only if the launch has made ids of 'evaluate.samples'
  *    "nodes": [{"name": "localhost"}],
  *    "ranks": [{"rank": 0, "node": 0, "local_rank": 0, "device": "cpu",
  *                "replicas": 1, "threads": 1}, ...],
@@ -79,6 +80,12 @@ typedef struct dt_plan_task {
     int64_t done_count;
 } dt_plan_task;
 
+/* A prompt as the ids that the launch made of it. */
+typedef struct dt_plan_prompt {
+    const int32_t *ids;
+    int64_t count;
+} dt_plan_prompt;
+
 typedef struct dt_plan {
     const char *run;
     int64_t attempt, world_size, node_count;
@@ -93,9 +100,12 @@ typedef struct dt_plan {
     const char *program_checkpoint; /* of a command: path on the node of rank 0; "" or NULL: none */
     int64_t program_step;           /* step of that checkpoint */
     dt_weights_files weights; /* kind, description and files; of kind none: random parameters */
-    const char **node_names;  /* [node_count] */
-    dt_plan_rank *ranks;      /* [world_size], by rank */
-    dt_plan_task task;        /* set unless recipe.task is train */
+    /* [prompt_count]: 'evaluate.samples' of a recipe with 'data.format: chat'; otherwise none */
+    const dt_plan_prompt *prompts;
+    int64_t prompt_count;
+    const char **node_names; /* [node_count] */
+    dt_plan_rank *ranks;     /* [world_size], by rank */
+    dt_plan_task task;       /* set unless recipe.task is train */
     dt_recipe recipe;
 } dt_plan;
 

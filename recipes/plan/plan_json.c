@@ -221,6 +221,20 @@ static json_t *weights_to_json(const dt_weights_files *weights)
                      weights->description, "files", files);
 }
 
+static json_t *prompts_to_json(const dt_plan *plan)
+{
+    json_t *out = json_array();
+
+    for (int64_t i = 0; i < plan->prompt_count; i++) {
+        json_t *ids = json_array();
+
+        for (int64_t k = 0; k < plan->prompts[i].count; k++)
+            json_array_append_new(ids, json_integer(plan->prompts[i].ids[k]));
+        json_array_append_new(out, ids);
+    }
+    return out;
+}
+
 json_t *dt_plan_to_json(const dt_plan *plan)
 {
     json_t *nodes = json_array(), *ranks = json_array(), *out;
@@ -253,6 +267,8 @@ json_t *dt_plan_to_json(const dt_plan *plan)
         json_object_set_new(out, "git_commit", json_string(plan->git_commit));
     if (plan->weights.kind != DT_WEIGHTS_NONE)
         json_object_set_new(out, "weights", weights_to_json(&plan->weights));
+    if (plan->prompt_count > 0)
+        json_object_set_new(out, "prompts", prompts_to_json(plan));
     if (dt_task_has_lines(plan->recipe.task))
         json_object_set_new(out, "task", plan_task_to_json(&plan->task));
     if (plan->program_checkpoint != NULL && plan->program_checkpoint[0] != '\0')
@@ -302,6 +318,33 @@ static dt_status read_weights(dt_plan *out, const json_t *json, dt_arena *arena,
         items[i] = dt_arena_strdup(arena, path);
     }
     out->weights.files = (dt_string_list){items, (int64_t)json_array_size(files)};
+out:
+    return st;
+}
+
+static dt_status read_prompts(dt_plan *out, const json_t *json, dt_arena *arena, dt_error *err)
+{
+    json_t *prompts, *ids, *id;
+    dt_plan_prompt *items;
+    dt_status st = DT_OK;
+    size_t i, k;
+
+    DT_TRY(dt_json_get_array(&prompts, json, "prompts", "plan", err));
+    out->prompt_count = (int64_t)json_array_size(prompts);
+    out->prompts = items = dt_arena_alloc_array(arena, json_array_size(prompts), sizeof(*items));
+    json_array_foreach(prompts, i, ids) {
+        int32_t *to = dt_arena_alloc_array(arena, json_array_size(ids) + 1, sizeof(*to));
+
+        if (json_array_size(ids) == 0)
+            DT_THROW(err, DT_ERR_CORRUPT, "plan: 'prompts' has one without ids");
+        items[i] = (dt_plan_prompt){to, (int64_t)json_array_size(ids)};
+        json_array_foreach(ids, k, id) {
+            if (!json_is_integer(id) || json_integer_value(id) < 0 ||
+                json_integer_value(id) > INT32_MAX)
+                DT_THROW(err, DT_ERR_CORRUPT, "plan: 'prompts' has an id that is not one");
+            to[k] = (int32_t)json_integer_value(id);
+        }
+    }
 out:
     return st;
 }
@@ -410,7 +453,7 @@ dt_status dt_plan_from_json(dt_plan *out, const json_t *json, dt_arena *arena, d
     static const char *const known[] = {
         "plan",     "run",       "attempt",   "world_size", "directory", "shared",  "resume_from",
         "new_data", "new_model", "nodes",     "ranks",      "recipe",    "weights", "task",
-        "tree",     "setup",     "continues", "git_commit", "until",     NULL};
+        "tree",     "setup",     "continues", "git_commit", "until",     "prompts", NULL};
     dt_status st = DT_OK;
     json_t *recipe;
 
@@ -438,6 +481,8 @@ dt_status dt_plan_from_json(dt_plan *out, const json_t *json, dt_arena *arena, d
         DT_TRY(plan_get_string(&out->git_commit, json, "git_commit", false, "plan", arena, err));
     if (json_object_get(json, "weights") != NULL)
         DT_TRY(read_weights(out, json, arena, err));
+    if (json_object_get(json, "prompts") != NULL)
+        DT_TRY(read_prompts(out, json, arena, err));
     DT_TRY(read_nodes(out, json, arena, err));
     DT_TRY(read_ranks(out, json, arena, err));
     DT_TRY(dt_json_get_object(&recipe, json, "recipe", "plan", err));

@@ -242,6 +242,12 @@ const dt_rule dt_rules[] = {
      .look = dt_rule_epoch_evaluation,
      .remedy = "set 'data.validation' or 'data.split'"},
 
+    {.name = "samples",
+     .says = "samples need a model that predicts the next token of a text",
+     .fields = {"evaluate.samples", "model.kind"},
+     .look = dt_rule_samples,
+     .remedy = "remove 'evaluate.samples'"},
+
     {.name = "best-by",
      .says = "best_by names a metric that is measured",
      .fields = {"checkpoint.best_by", "evaluate.bleu"},

@@ -104,6 +104,7 @@ void dt_rule_all_warmup(const dt_rule_case *c);
 void dt_rule_decay(const dt_rule_case *c);
 void dt_rule_batch(const dt_rule_case *c);
 void dt_rule_epoch_evaluation(const dt_rule_case *c);
+void dt_rule_samples(const dt_rule_case *c);
 void dt_rule_best(const dt_rule_case *c);
 void dt_rule_best_by(const dt_rule_case *c);
 void dt_rule_late(const dt_rule_case *c);

@@ -311,6 +311,17 @@ void dt_rule_epoch_evaluation(const dt_rule_case *c)
                        (long long)c->recipe->evaluate.every_epoch);
 }
 
+void dt_rule_samples(const dt_rule_case *c)
+{
+    const dt_architecture *kind = dt_architecture_find(c->recipe->model.kind);
+
+    if (c->recipe->evaluate.samples.count > 0 && (kind->reads_rows || kind->reads_pairs))
+        dt_rule_broken(c, "evaluate.samples",
+                       "'evaluate.samples' needs a model that predicts the next token of a text, "
+                       "and '%s' does not",
+                       kind->name);
+}
+
 void dt_rule_best(const dt_rule_case *c)
 {
     const dt_recipe *recipe = c->recipe;

@@ -207,6 +207,16 @@ static bool ends_documents(const dt_recipe *r)
     return !r->data.cross_documents || !plain;
 }
 
+static bool has_samples(const dt_recipe *r)
+{
+    return r->evaluate.samples.count > 0;
+}
+
+static bool draws_samples(const dt_recipe *r)
+{
+    return has_samples(r) && r->evaluate.samples_temperature > 0;
+}
+
 /* Fields that have an effect only under a condition; else: "'PATH' has no effect WHERE". */
 static const struct {
     const char *path;
@@ -260,6 +270,11 @@ static const struct {
     {"data.too_long", measures_length, "without 'format: chat' or sentence pairs"},
     {"data.end_of_text", ends_documents,
      "without 'cross_documents: false' or a tokenizer of a file"},
+    {"evaluate.samples_tokens", has_samples, "without 'evaluate.samples'"},
+    {"evaluate.samples_temperature", has_samples, "without 'evaluate.samples'"},
+    {"evaluate.samples_top_k", draws_samples, "without a 'samples_temperature' above 0"},
+    {"evaluate.samples_top_p", draws_samples, "without a 'samples_temperature' above 0"},
+    {"evaluate.samples_seed", draws_samples, "without a 'samples_temperature' above 0"},
     {"checkpoint.keep_epochs", saves_epochs, "without 'checkpoint.every_epoch'"},
 };
 

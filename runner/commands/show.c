@@ -18,6 +18,7 @@
 #include "runner/view/recipe/recipe_report.h"
 #include "runner/view/runs/results.h"
 #include "runner/view/runs/runs.h"
+#include "runner/view/runs/samples.h"
 #include "runner/view/runs/why.h"
 
 enum { SPARK_COLUMNS = 40, BESIDE_SPARK = 29, EVALUATIONS_SHOWN = 6 };
@@ -419,6 +420,61 @@ out:
     return st;
 }
 
+/* Finds the step to show: that of --step, or else the newest one with samples. */
+static dt_status find_step(int64_t *out, dt_store *store, const dt_run *run, const dt_call *call,
+                           dt_error *err)
+{
+    const dt_value *wanted = dt_arguments_get(call->args, "step");
+    dt_status st = DT_OK;
+    int64_t *steps, count;
+
+    DT_TRY(dt_store_sample_steps(store, &steps, &count, run->id, call->arena, err));
+    if (count == 0)
+        DT_THROW(err, DT_ERR_NOT_FOUND,
+                 "run '%s' has no samples: its recipe needs 'evaluate.samples', and they are "
+                 "generated at its evaluations",
+                 run->id);
+    *out = wanted->given ? wanted->integer : steps[count - 1];
+    for (int64_t i = 0; i < count; i++)
+        if (steps[i] == *out)
+            return DT_OK;
+    DT_THROW(err, DT_ERR_NOT_FOUND, "run '%s' has no samples of step %lld (newest: %lld)", run->id,
+             (long long)*out, (long long)steps[count - 1]);
+out:
+    return st;
+}
+
+static dt_status print_samples(dt_store *store, const dt_run *run, const dt_call *call,
+                               dt_error *err)
+{
+    dt_store_sample *samples;
+    dt_status st = DT_OK;
+    int64_t step = 0, count;
+    dt_strbuf text;
+    dt_term term;
+
+    dt_term_init(&term, STDOUT_FILENO);
+    dt_strbuf_init(&text);
+    DT_TRY(find_step(&step, store, run, call, err));
+    if (call->json && !dt_arguments_get(call->args, "step")->given)
+        step = DT_STORE_ALL_STEPS;
+    DT_TRY(dt_store_sample_list(store, &samples, &count, run->id, step, call->arena, err));
+    if (call->json) {
+        json_t *object = dt_report_object();
+
+        json_object_set_new(object, "run", dt_json_text(run->id));
+        json_object_set_new(object, "samples", dt_samples_to_json(samples, count));
+        DT_TRY(dt_report_json(object, err));
+        goto out;
+    }
+    dt_term_add(&text, &term, DT_STYLE_BOLD, "%s %s\n\n", run->name, run->id);
+    dt_samples_add(&text, &term, samples, count, call->arena);
+    DT_TRY(dt_report_styled(&text, err));
+out:
+    dt_strbuf_release(&text);
+    return st;
+}
+
 static dt_status show(dt_call *call, dt_error *err)
 {
     dt_store *store = NULL;
@@ -426,7 +482,13 @@ static dt_status show(dt_call *call, dt_error *err)
     facts all = {0};
     dt_run run;
 
+    if (dt_arguments_get(call->args, "step")->given && !dt_arguments_flag(call->args, "samples"))
+        DT_THROW(err, DT_ERR_USAGE, "--step needs --samples");
     DT_TRY(dt_runs_open(&store, &run, call->args->operands[0], call, err));
+    if (dt_arguments_flag(call->args, "samples")) {
+        DT_TRY(print_samples(store, &run, call, err));
+        goto out;
+    }
     if (dt_arguments_flag(call->args, "why")) {
         DT_TRY(print_why(&run, call, err));
         goto out;
@@ -450,6 +512,15 @@ static const dt_option options[] = {
     {.name = "why",
      .kind = DT_OPTION_FLAG,
      .help = "show what a step's time is spent on, and which rank slows down the others, and why"},
+    {.name = "samples",
+     .kind = DT_OPTION_FLAG,
+     .help = "show the texts that the model generated for evaluate.samples"},
+    {.name = "step",
+     .kind = DT_OPTION_INT,
+     .value = "N",
+     .low = 0,
+     .high = 9007199254740991.0,
+     .help = "with --samples: of this step, not the newest one"},
     {0},
 };
 
@@ -472,6 +543,9 @@ const dt_command dt_command_show = {
         "the results of tasks as evaluations: attempt, step, time_ms and tasks.\n"
         "--why prints the last judgement of the supervisor, of the last seconds of training. With\n"
         "--json: step_seconds, parts, ranks and findings, each with text and evidence\n"
-        "(docs/slow.md).\n",
+        "(docs/slow.md).\n"
+        "--samples prints the newest texts, or those of --step. With --json: samples, of all\n"
+        "steps or of --step, each with step, attempt, time_ms, index, prompt, text, tokens and\n"
+        "ended.\n",
     .run = show,
 };

@@ -392,6 +392,54 @@ out:
     return st;
 }
 
+/* Encodes the message of a user, and the template's prompt for an answer. */
+static dt_status encode_prompt(dt_plan_prompt *out, const char *text, int64_t context,
+                               dt_chat_encoder *encoder, dt_arena *arena, dt_error *err)
+{
+    const dt_chat_options options = {.prompts = true, .unchecked = true};
+    json_t *line =
+        json_pack("{s:[{s:s, s:o}]}", "messages", "role", "user", "content", dt_json_text(text));
+    dt_status st = DT_OK;
+    dt_chat_row row;
+
+    DT_TRY(dt_chat_encode(&row, encoder, line, &options, arena, err));
+    if (row.count == 0)
+        DT_THROW(err, DT_ERR_RECIPE, "the chat template makes no text of it");
+    if ((int64_t)row.count >= context)
+        DT_THROW(err, DT_ERR_RECIPE,
+                 "it has %zu tokens with the chat template, and 'batch.tokens' is %lld: shorten it",
+                 row.count, (long long)context);
+    *out = (dt_plan_prompt){row.ids, (int64_t)row.count};
+out:
+    json_decref(line);
+    return st;
+}
+
+static dt_status encode_prompts(dt_prepared *out, const dt_recipe *recipe, const dt_chat *chat,
+                                dt_arena *arena, dt_error *err)
+{
+    const dt_string_list *samples = &recipe->evaluate.samples;
+    dt_plan_prompt *prompts =
+        dt_arena_alloc_array(arena, (size_t)samples->count + 1, sizeof(*prompts));
+    dt_chat_encoder *encoder = NULL;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_chat_encoder_open(&encoder, chat, err));
+    for (int64_t i = 0; i < samples->count && st == DT_OK; i++) {
+        st = encode_prompt(&prompts[i], samples->items[i], recipe->batch.tokens, encoder, arena,
+                           err);
+        if (st == DT_ERR_USAGE && err != NULL)
+            err->code = st = DT_ERR_RECIPE;
+        if (st != DT_OK)
+            dt_error_prefix(err, "evaluate.samples: prompt %lld", (long long)i + 1);
+    }
+    out->prompts = prompts;
+    out->prompt_count = samples->count;
+out:
+    dt_chat_encoder_close(encoder);
+    return st;
+}
+
 typedef struct chat_lists {
     chat_work *all;
     dt_arena *arena;
@@ -430,6 +478,7 @@ dt_status dt_prepare_chats(dt_recipe *recipe, const dt_tokenizer *tokenizer, boo
     DT_TRY(take_turn_end(&warning, recipe, chat, tokenizer, arena, err));
     dt_prepared_take(recipe, made, &parts, DT_TOKENS_CHATS);
     made[0].warnings = warning;
+    DT_TRY(encode_prompts(&made[0], recipe, chat, arena, err));
 out:
     dt_chat_free(chat);
     return st;

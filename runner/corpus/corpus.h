@@ -14,6 +14,7 @@
 #include "engine/data/data.h"
 #include "engine/data/files.h"
 #include "engine/tokens/split.h"
+#include "recipes/plan/plan.h"
 
 /* documents: reads the documents of a file, or of a part of a file that begins and ends between documents.
  *
@@ -108,6 +109,9 @@ typedef struct dt_prepared {
     const dt_chat_facts *rows;
     const dt_part_facts *
         parts; /* of each part of a mixture, if `rows` is of all its conversations; NULL: not known */
+    /* of conversations: ids of 'evaluate.samples', each as the message of a user; count 0: none */
+    const dt_plan_prompt *prompts;
+    int64_t prompt_count;
 } dt_prepared;
 
 typedef struct dt_prepare_options {

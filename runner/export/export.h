@@ -21,7 +21,7 @@
 
 /* In the order of the help. */
 #define DT_EXPORT_FORMATS(X) \
-    X(csv) X(jsonl) X(tensorboard) X(html) X(parquet) X(hf) X(peft) X(gguf) X(mlflow)
+    X(csv) X(jsonl) X(samples) X(tensorboard) X(html) X(parquet) X(hf) X(peft) X(gguf) X(mlflow)
 
 typedef struct dt_export_job {
     dt_store *store;

@@ -1,5 +1,5 @@
-/* jsonl: writes one JSON object a point and line. For NaN and infinities "value" is null and
- * "not_finite" is "nan", "inf" or "-inf".
+/* jsonl: writes one JSON object a point and line, then one a text of evaluate.samples, which has "sample", its index,
+ * instead of "name". For NaN and infinities "value" is null and "not_finite" is "nan", "inf" or "-inf".
  */
 #include <math.h>
 
@@ -8,6 +8,7 @@
 #include "runner/cli/report.h"
 #include "runner/export/export.h"
 #include "runner/term/term.h"
+#include "store/event.h"
 
 typedef struct jsonl {
     dt_output output;
@@ -73,6 +74,36 @@ out:
     return st;
 }
 
+static dt_status add_samples(jsonl *j, const dt_export_job *job, const dt_run *run, dt_error *err)
+{
+    char time[DT_CLOCK_ISO_SIZE];
+    dt_strbuf *out = &j->output.text;
+    dt_store_sample *samples;
+    dt_status st = DT_OK;
+    int64_t count;
+
+    if (job->metric != NULL)
+        return DT_OK;
+    DT_TRY(dt_store_sample_list(job->store, &samples, &count, run->id, DT_STORE_ALL_STEPS,
+                                job->call->arena, err));
+    for (int64_t i = 0; i < count; i++) {
+        const dt_store_sample *s = &samples[i];
+
+        dt_strbuf_add(out, j->head.data, j->head.length);
+        dt_strbuf_add_fmt(out, ",\"attempt\":%lld,\"step\":%lld,\"sample\":%lld,\"prompt\":",
+                          (long long)s->attempt, (long long)s->step, (long long)s->place);
+        DT_TRY(add_json(out, dt_json_text(s->prompt), err));
+        dt_strbuf_add_str(out, ",\"text\":");
+        DT_TRY(add_json(out, dt_json_text(s->text), err));
+        dt_strbuf_add_fmt(out, ",\"tokens\":%lld,\"ended\":", (long long)s->tokens);
+        DT_TRY(add_json(out, dt_json_text(s->ended), err));
+        dt_strbuf_add_fmt(out, ",\"time\":\"%s\"}\n", dt_clock_iso(time, s->time_ms));
+        DT_TRY(dt_output_pass(&j->output, err));
+    }
+out:
+    return st;
+}
+
 static dt_status write_jsonl(const dt_export_job *job, dt_error *err)
 {
     jsonl j = {0};
@@ -85,6 +116,8 @@ static dt_status write_jsonl(const dt_export_job *job, dt_error *err)
         st = begin_run(&j, &job->runs[i], err);
         if (st == DT_OK)
             st = dt_export_points(job, &job->runs[i], add_point, &j, err);
+        if (st == DT_OK)
+            st = add_samples(&j, job, &job->runs[i], err);
     }
     st = dt_output_close(&j.output, st, err);
 out:

@@ -158,6 +158,8 @@ static dt_status prepare_text(dt_preflight *out, dt_prepared *train, dt_prepared
     dt_status st = DT_OK;
 
     DT_TRY(dt_prepare_recipe(here, make, report_preparation, train, validation, arena, err));
+    out->prompts = train->prompts;
+    out->prompt_count = train->prompt_count;
     report_prepared("data.train", train);
     report_prepared("data.validation", validation);
     out->warnings = train->warnings;
@@ -281,6 +283,8 @@ static dt_status plan_recipe(dt_preflight *out, const dt_recipe *here, int64_t g
 
     DT_TRY(check_division(here, out->data.vocab, err));
     DT_TRY(dt_nodes_plan(&out->plan, here, arena, err));
+    out->plan.prompts = out->prompts;
+    out->plan.prompt_count = out->prompt_count;
     DT_TRY(gpus > 0 ? dt_placement_imagine(&out->plan, gpus, arena, err)
                     : dt_placement_assign(&out->plan, NULL, arena, err));
     out->ranks_on_node = fullest_node(&out->plan);

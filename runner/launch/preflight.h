@@ -43,7 +43,10 @@ typedef struct dt_preflight {
     const dt_tree *tree; /* folder of a command for nodes that do not share it, or NULL (nodes.h) */
     const char *warning; /* about the steps, which are known only with the data; NULL: none */
     const dt_workdir_left_list *left; /* what rules leave out of it; NULL without `tree` */
-    bool waits; /* the run waits in the queue: it gets no supervisor yet */
+    bool waits;                       /* the run waits in the queue: it gets no supervisor yet */
+    /* of conversations: ids of 'evaluate.samples', for the plan */
+    const dt_plan_prompt *prompts;
+    int64_t prompt_count;
     const dt_origins *origins; /* origins of the recipe, stored with the attempt; may be NULL */
 } dt_preflight;
 

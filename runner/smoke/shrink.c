@@ -231,6 +231,7 @@ static void shrink_intervals(dt_recipe *out, int64_t steps)
     out->evaluate.every = out->evaluate.every > 0 ? (steps + 1) / 2 : 0;
     out->evaluate.every_epoch = 0;
     out->evaluate.tasks = (dt_string_list){0}; /* a smaller context would not hold their rows */
+    out->evaluate.samples = (dt_string_list){0};
     out->evaluate.sequences =
         out->evaluate.sequences > 0 ? at_most(out->evaluate.sequences, VALIDATED) : VALIDATED;
     out->checkpoint.every = SAVE_EVERY;

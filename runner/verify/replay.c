@@ -59,7 +59,7 @@ void dt_replay_close(dt_verify_replay *replay)
 static void strip(dt_recipe *recipe)
 {
     recipe->evaluate.every = recipe->evaluate.every_epoch = recipe->evaluate.tasks_every = 0;
-    recipe->evaluate.tasks.count = 0;
+    recipe->evaluate.tasks.count = recipe->evaluate.samples.count = 0;
     recipe->evaluate.bleu = false;
     recipe->checkpoint.every = recipe->checkpoint.every_epoch = recipe->checkpoint.keep_best = 0;
     recipe->checkpoint.best_by = DT_BEST_BY_VALID_LOSS;

@@ -28,7 +28,7 @@ key_of_another_program keys_of_another_program layer_wrong list_for_number list_
 many_at_once map_for_text misplaced_key mixture_in_train mixture_weights newer_version no_blank_alone no_blank_in_all
 no_blank_in_braces
 no_value no_version not_a_choice not_a_choice_in_map nothing null_map only_a_comment open_range
-sweep_of_no_field text_for_number too_high too_low unit_not_known unit_not_known_either unknown_key
+samples_too_many samples_without_prompts sweep_of_no_field text_for_number too_high too_low unit_not_known unit_not_known_either unknown_key
 unknown_key_far_from_any unknown_key_in_map wrong_alphabet
 """.split()
 

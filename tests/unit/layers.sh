@@ -59,9 +59,9 @@ inside engine weights checkpoint data model ops strategy
 inside engine evaluation data device model tokens
 inside engine gguf ops tokens
 inside engine search data device model
-inside engine train bleu evaluation search channel checkpoint comm data device model ops optim record strategy tokens weights
+inside engine train bleu evaluation generate search channel checkpoint comm data device model ops optim record strategy tokens weights
 inside engine task channel generate tokens
-inside engine generate chat checkpoint data device evaluation model search tokens train weights
+inside engine generate chat checkpoint data device evaluation model search tokens weights
 inside runner term
 inside runner channel
 inside runner predict

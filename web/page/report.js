@@ -29,7 +29,7 @@ function cut(series, from, to) {
 export async function getJson(address) {
   const [path, query] = address.split('?');
   const given = new URLSearchParams(query ?? '');
-  const answer = answers[path.endsWith('/logs') ? `${path}?rank=${given.get('rank')}` : path];
+  const answer = answers[path.endsWith('/logs') ? `${path}?rank=${given.get('rank')}` : given.has('step') ? address : path];
   if (!answer) throw new Error(`${address} is not in the report`);
   if (!path.endsWith('/metrics')) return answer;
   return {...answer, series: cut(answer.series, Number(given.get('from') ?? 0),

@@ -2,6 +2,7 @@
 import {chartTools, el, labelsOf, pill, pillOf, progressBar, setText, shownState} from '/dom.js';
 import {ACTIVE_MS, Live, QUIET_MS, getJson, isActive, keepAddress, poll} from '/live.js';
 import {Evaluations} from '/evaluations.js';
+import {Samples} from '/samples.js';
 import {Checkpoints, Output, Recipe, showAttempts, showChanges, showRanks} from '/panels.js';
 import {marksOf} from '/marks.js';
 import {Series} from '/series.js';
@@ -113,6 +114,7 @@ export function showRun() {
   const charts = new RunCharts(byId('charts'), view, {tools: chartTools()});
   const checkpoints = new Checkpoints(byId('checkpoints'), path);
   const evaluations = new Evaluations(byId('evaluations-card'), byId('evaluations'), path);
+  const samples = new Samples(byId('samples-card'), byId('samples-step'), byId('samples'), path);
   const recipe = new Recipe(byId('recipe-tabs'), byId('recipe'), byId('recipe-path'), path);
   const output = new Output(byId('output-tabs'), byId('output'), path, byId('find'),
                             (rank) => live.follow(rank));
@@ -190,7 +192,7 @@ export function showRun() {
       await series.readZoom(view);
     await checkpoints.update(shown.run);
     showCurves(shown, fresh);
-    await Promise.all([output.update(), evaluations.update(), recipe.update(shown.run.attempt)]);
+    await Promise.all([output.update(), evaluations.update(), samples.update(), recipe.update(shown.run.attempt)]);
     live.follow(output.rank);
     return live.wait ?? (isActive(shown.run.state) ? ACTIVE_MS : QUIET_MS);
   });
@@ -208,6 +210,7 @@ export function showRun() {
     if ((news.events ?? []).some((event) => event.event === 'checkpoint'))
       checkpoints.update(newest.run).then(() => showCurves(newest, false)).catch(() => {});
     if ((news.events ?? []).some((event) => event.event === 'evaluation')) evaluations.update().catch(() => {});
+    if ((news.events ?? []).some((event) => event.event === 'samples')) samples.update().catch(() => {});
     if (drawing === 0)
       drawing = setTimeout(() => {
         drawing = 0;

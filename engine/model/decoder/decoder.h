@@ -95,6 +95,8 @@ typedef struct dt_decoder {
     void *capped; /* a second one with backward, if the kind caps logits; else NULL */
     int64_t logits_rows;
     dt_tensor
+        gathered; /* F32 (ranks,sequences,Vp): parts of the vocabulary, in incremental decoding by several ranks */
+    dt_tensor
         narrow;     /* scratch of the blocks, act (B,T,C): a projection's output, or its gradient */
     dt_tensor wide; /* scratch of the blocks, as wide as the kind needs */
     /* The following are used only with backward: */

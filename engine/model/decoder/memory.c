@@ -224,6 +224,13 @@ static void lay_out_logits(dt_decoder_layout *plan, const dt_decoder_parts *part
     if (state->wide_chunks && state->logits_rows < rows && round <= room)
         state->logits_rows = round;
     state->logits = dt_layout_take(&plan->memory, (size_t)room * row_bytes);
+    state->gathered = (dt_tensor){0};
+    if (!backward && plan->config->incremental && plan->config->tensor.size > 1) {
+        state->gathered = dt_tensor_3d(NULL, DT_F32, plan->config->tensor.size,
+                                       plan->config->sequences > 0 ? plan->config->sequences : 1,
+                                       dt_decoder_vocab_rows(plan->config));
+        state->gathered.data = dt_layout_take(&plan->memory, dt_tensor_bytes(&state->gathered));
+    }
     state->capped = NULL;
     if (backward && parts->logits_cap != NULL && parts->logits_cap(plan->config) > 0)
         state->capped = dt_layout_take(&plan->memory, (size_t)room * row_bytes);

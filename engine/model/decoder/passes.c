@@ -16,6 +16,7 @@ static dt_token_head head_of(dt_model *model)
         .factor = parts->logits_factor != NULL ? parts->logits_factor(&model->config) : 1,
         .cap = parts->logits_cap != NULL ? parts->logits_cap(&model->config) : 0,
         .capped = state->capped,
+        .gathered = state->gathered,
         .chunk_rows = state->logits_rows,
         .x = state->norm,
         .linear = {.w = dt_decoder_weight(model, 0, dt_decoder_head_param(model))},

@@ -61,7 +61,7 @@ json_t *dt_tail_to_json(const dt_tail *tail)
 #define FIELDS_MAX 4
 
 /* Required fields: "i step" an integer, "f seconds" a number, "s text" a string, "o values" an
- * object. */
+ * object, "a counts" an array. */
 static const struct {
     const char *kind, *fields[FIELDS_MAX];
 } kinds[] = {
@@ -74,6 +74,8 @@ static const struct {
     {"checkpoint", {"i step", "s directory", "i bytes", "s digest"}},
     {"checkpoint_failed", {"i step", "s message"}},
     {"evaluation", {"i step", "o tasks"}},
+    {"samples", {"i step", "a samples"}},
+    {"confusion", {"i step", "a counts"}},
     {"part", {"i part", "i offset"}},
     {"failed", {"s status", "s message"}},
     {"finished", {"i step", "s reason"}},
@@ -96,6 +98,8 @@ static dt_status check_field(const json_t *event, const char *kind, const char *
         return dt_json_get_string(&text, event, key, kind, err);
     case 'f':
         return dt_json_get_number(&real, event, key, kind, err);
+    case 'a':
+        return dt_json_get_array(&object, event, key, kind, err);
     default:
         return dt_json_get_object(&object, event, key, kind, err);
     }

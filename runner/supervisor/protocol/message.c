@@ -26,6 +26,8 @@ static const struct {
                                {"i step", "s directory", "i bytes", "s digest"}},
     [DT_MESSAGE_CHECKPOINT_FAILED] = {"checkpoint_failed", true, true, {"i step", "s message"}},
     [DT_MESSAGE_EVALUATION] = {"evaluation", true, true, {"i step", "o tasks"}},
+    [DT_MESSAGE_SAMPLES] = {"samples", true, true, {"i step", "a samples"}},
+    [DT_MESSAGE_CONFUSION] = {"confusion", true, true, {"i step", "a counts"}},
     [DT_MESSAGE_PART] = {"part", true, true, {"i part", "i offset"}},
     [DT_MESSAGE_FAILED] = {"failed", true, true, {"s status", "s message"}},
     [DT_MESSAGE_FINISHED] = {"finished", true, true, {"i step", "s reason"}},
