@@ -46,12 +46,7 @@ class Browsing(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.mkdtemp(prefix="dtrun-page-")
-        cls.store = os.path.join(cls.folder, "store.db")
-        subprocess.run([FILL, cls.store], check=True)
-        cls.server = subprocess.Popen([SERVE, cls.store], stdin=subprocess.PIPE,
-                                      stdout=subprocess.PIPE, text=True)
-        cls.url = cls.server.stdout.readline().strip()
-        cls.link = cls.server.stdout.readline().strip()
+        cls.server = cls.serve()
         options = Options()
         options.binary_location = BROWSER
         for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage",
@@ -64,11 +59,25 @@ class Browsing(unittest.TestCase):
         cls.browser.get(cls.link)
 
     @classmethod
-    def tearDownClass(cls):
-        cls.browser.quit()
+    def serve(cls):
+        """Starts the server, and sets its url and the link that opens it."""
+        cls.store = os.path.join(cls.folder, "store.db")
+        subprocess.run([FILL, cls.store], check=True)
+        server = subprocess.Popen([SERVE, cls.store], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        cls.url = server.stdout.readline().strip()
+        cls.link = server.stdout.readline().strip()
+        return server
+
+    @classmethod
+    def end_server(cls):
         if not cls.server.stdin.closed:
             cls.server.stdin.close()
-        code = cls.server.wait(10)
+        return cls.server.wait(10)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.browser.quit()
+        code = cls.end_server()
         cls.server.stdout.close()
         for _ in range(20):  # the last processes of the browser may still write their profile
             shutil.rmtree(cls.folder, ignore_errors=True)
