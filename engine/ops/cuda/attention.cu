@@ -256,25 +256,66 @@ dt_status dt_attention_plain_backward(dt_cuda_state *state, const dt_attention &
     return dt_cuda_launched("attention", err);
 }
 
-/* delta[b,h,q] = sum over d of dout * out. One warp per (row, head). */
-template <typename T>
+/* delta[b,h,q] = sum over d of dout * out.
+ *
+ * LANES neighbouring threads sum a (row, head): 16 bytes a thread, or one element if the rows are not
+ * aligned. Heads of 64 in 16 bits take 8 threads, so that a warp reads four of them at once.
+ * Bytes: both tensors once. */
+template <typename T, int LANES, bool WHOLE>
 __global__ void row_products(float *delta, const T *dout, const T *out, int64_t batch,
                              int64_t queries, int64_t heads, int64_t d)
 {
-    int64_t i = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32;
-    int lane = (int)threadIdx.x % 32;
+    constexpr int N = WHOLE ? dt_vec<T>::N : 1;
+    int64_t i = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / LANES;
+    int lane = (int)threadIdx.x % LANES;
     int64_t row = i / heads, head = i % heads;
+    bool exists = row < batch * queries; /* all threads of a warp take part in its sums */
     float sum = 0.0f;
 
-    if (row >= batch * queries)
-        return;
-    dout += (row * heads + head) * d;
-    out += (row * heads + head) * d;
-    for (int64_t j = lane; j < d; j += 32)
-        sum += dt_to_float(dout[j]) * dt_to_float(out[j]);
-    sum = dt_warp_sum(sum);
-    if (lane == 0)
+    for (int64_t j = i * d + lane * N; exists && j < (i + 1) * d; j += LANES * N)
+        if (WHOLE) {
+            dt_vec<T> x = *(const dt_vec<T> *)(dout + j), y = *(const dt_vec<T> *)(out + j);
+
+#pragma unroll
+            for (int k = 0; k < N; k++)
+                sum += dt_to_float(x.v[k]) * dt_to_float(y.v[k]);
+        } else {
+            sum += dt_to_float(dout[j]) * dt_to_float(out[j]);
+        }
+#pragma unroll
+    for (int step = LANES / 2; step > 0; step >>= 1)
+        sum += __shfl_xor_sync(0xffffffffu, sum, step);
+    if (exists && lane == 0)
         delta[(row / queries * heads + head) * queries + row % queries] = sum;
+}
+
+template <typename T, int LANES, bool WHOLE>
+static void launch_row_products(dt_cuda_state *state, const dt_attention &a, float *delta)
+{
+    int64_t rows = a.batch * a.queries * a.heads;
+
+    DT_CUDA_LAUNCH((row_products<T, LANES, WHOLE>),
+                   (unsigned)dt_cuda_ceil(rows * LANES, DT_CUDA_BLOCK), DT_CUDA_BLOCK, 0,
+                   state->stream, delta, (const T *)a.dout, (const T *)a.out, a.batch, a.queries,
+                   a.heads, a.d);
+}
+
+static dt_status sum_rows(dt_cuda_state *state, const dt_attention &a, dt_dtype dtype, float *delta,
+                          dt_error *err)
+{
+    DT_CUDA_DISPATCH(dtype, "attention", err, {
+        bool whole = dt_cuda_aligned<T>(a.dout, a.d) && dt_cuda_aligned<T>(a.out, a.d);
+
+        if (!whole)
+            launch_row_products<T, 32, false>(state, a, delta);
+        else if (a.d <= 8 * dt_vec<T>::N)
+            launch_row_products<T, 8, true>(state, a, delta);
+        else if (a.d <= 16 * dt_vec<T>::N)
+            launch_row_products<T, 16, true>(state, a, delta);
+        else
+            launch_row_products<T, 32, true>(state, a, delta);
+    });
+    return dt_cuda_launched("attention", err);
 }
 
 static bool fits(const dt_heads *x, const dt_heads *like)
@@ -371,12 +412,7 @@ dt_status dt_cuda_attention_backward(dt_device *device, const dt_qkv *dx, const 
         return DT_OK;
     DT_TRY(dt_cuda_scratch(&scratch, device, (size_t)rows * sizeof(float), err));
     a.delta = (const float *)scratch;
-    DT_CUDA_DISPATCH(x->q.dtype, "attention", err, {
-        DT_CUDA_LAUNCH((row_products<T>), (unsigned)dt_cuda_ceil(rows * 32, DT_CUDA_BLOCK),
-                       DT_CUDA_BLOCK, 0, state->stream, (float *)scratch, (const T *)a.dout,
-                       (const T *)a.out, a.batch, a.queries, a.heads, a.d);
-    });
-    DT_TRY(dt_cuda_launched("attention", err));
+    DT_TRY(sum_rows(state, a, x->q.dtype, (float *)scratch, err));
     if (dt_attention_flash_has(a, x->q.dtype))
         DT_TRY(dt_attention_flash_backward(state, a, x->q.dtype, err));
     else
