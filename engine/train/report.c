@@ -84,19 +84,31 @@ out:
 }
 
 #define MEMORY_ELEMS ((int64_t)2 << 20) /* of each operand, in fp32 */
+#define MEMORY_LEAST ((int64_t)1 << 12)
 
-dt_status dt_measure_memory(double *bytes_per_second, dt_device *device, dt_error *err)
+/* The operands are not larger than the activations, which are not in memory yet: the peak of a rank stays that of
+ * its steps, and a small model is compared with the caches that it fits into. */
+static int64_t memory_elems(const dt_model *model)
 {
-    size_t bytes = (size_t)MEMORY_ELEMS * sizeof(float);
+    int64_t half = (int64_t)(model->activation_bytes / (2 * sizeof(float)));
+
+    return half > MEMORY_ELEMS ? MEMORY_ELEMS : half < MEMORY_LEAST ? MEMORY_LEAST : half;
+}
+
+dt_status dt_measure_memory(double *bytes_per_second, const dt_model *model, dt_error *err)
+{
+    dt_device *device = model->device;
+    int64_t elems = memory_elems(model);
+    size_t bytes = (size_t)elems * sizeof(float);
     dt_device_arena memory = {0};
     dt_tensor a, b;
     double best = 0;
     dt_status st = DT_OK;
 
     *bytes_per_second = 0;
-    DT_TRY(dt_device_arena_open(&memory, device, 2 * bytes, err));
-    a = dt_tensor_1d(dt_device_arena_take(&memory, bytes), DT_F32, MEMORY_ELEMS);
-    b = dt_tensor_1d(dt_device_arena_take(&memory, bytes), DT_F32, MEMORY_ELEMS);
+    DT_TRY(dt_device_arena_open(&memory, device, 2 * bytes + 2 * 64, err));
+    a = dt_tensor_1d(dt_device_arena_take(&memory, bytes), DT_F32, elems);
+    b = dt_tensor_1d(dt_device_arena_take(&memory, bytes), DT_F32, elems);
     for (int i = 0; i < MEASURE_LEAST + 1; i++) { /* the first one maps the pages */
         double start = dt_clock_monotonic_seconds(), seconds;
 

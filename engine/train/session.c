@@ -209,7 +209,7 @@ static dt_status open_model(dt_train_session *session, dt_error *err)
                                plan->node_names[plan->ranks[session->mesh.world.rank].node], err));
     DT_TRY(dt_model_open(&session->model, &config, &session->device, err));
     DT_TRY(dt_measure_matmul(&session->machine.matmul_flops, session->model, err));
-    DT_TRY(dt_measure_memory(&session->machine.memory_bytes_per_second, &session->device, err));
+    DT_TRY(dt_measure_memory(&session->machine.memory_bytes_per_second, session->model, err));
 out:
     return st;
 }

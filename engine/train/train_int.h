@@ -19,9 +19,9 @@
  * or on an asynchronous device the fastest series of calls. */
 dt_status dt_measure_matmul(double *flops_per_second, const dt_model *model, dt_error *err);
 
-/* Free memory of the device; 0 if unknown. */
 /* Measure how fast the device adds numbers that are in its memory: bytes read and written a second. */
-dt_status dt_measure_memory(double *bytes_per_second, dt_device *device, dt_error *err);
+dt_status dt_measure_memory(double *bytes_per_second, const dt_model *model, dt_error *err);
+/* Free memory of the device; 0 if unknown. */
 int64_t dt_measure_free_memory(dt_device *device);
 
 /* replicas: checks that ranks which should hold the same parameters still do, bit by bit.

@@ -32,7 +32,8 @@ end_is ever failed 1
 is attempt "$(get ever attempt)" 4
 figure 8 "a rank that hangs in every attempt: given up after so many restarts" 3 \
     "$(($(get ever attempt) - 1))"
-like reason "$(get ever reason)" "no step for * s while training: rank 0 on localhost waits in all_reduce*; given up after 3 restarts without a new checkpoint"
+# rank 1 of the stand-in waits for nobody, and ends
+like reason "$(get ever reason)" "rank 1 on localhost ended with code 0 at *, before the others; then no step for * s while training: rank 0 on localhost waits in all_reduce*; given up after 3 restarts without a new checkpoint"
 await 10 nothing_left
 
 # an endless loop
