@@ -211,6 +211,16 @@ typedef struct dt_model_config {
     };
 } dt_model_config;
 
+/* Whether each block keeps the outputs of its norms for the backward pass; and those of its activation function. */
+static inline bool dt_model_keeps_norms(const dt_model_config *config)
+{
+    return config->recompute == DT_RECOMPUTE_NONE || config->recompute == DT_RECOMPUTE_NOTHING;
+}
+static inline bool dt_model_keeps_all(const dt_model_config *config)
+{
+    return config->recompute == DT_RECOMPUTE_NOTHING;
+}
+
 struct dt_param_sink;
 struct dt_published; /* published.h */
 

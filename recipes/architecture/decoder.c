@@ -333,18 +333,27 @@ static int64_t sum_stats(const dt_model_config *config)
     return DT_VOCAB_NUMBERS * (1 + ranks) + (config->dtype == DT_F32 ? 0 : config->decoder.embed);
 }
 
-/* N = B T rows. A chunk of logits has at most DT_LOGITS_BYTES, but at least a row; without backward
- * logits are fp32. */
+int64_t dt_decoder_logits_bytes(const dt_model_config *config)
+{
+    int64_t rows = dt_size_times(config->batch, config->tokens);
+    int64_t row = dt_decoder_vocab_rows(config) * (int64_t)dt_dtype_bytes(config->dtype);
+
+    if (config->inference || !dt_model_keeps_all(config))
+        return DT_LOGITS_BYTES;
+    return larger(DT_LOGITS_BYTES, dt_size_times(rows / 4 + (rows % 4 != 0), row));
+}
+
+/* N = B T rows. Without backward logits are fp32. */
 static int64_t pass_bytes(const dt_model_config *config, bool backward, dt_row_cost cost)
 {
     int64_t rows = dt_size_times(config->batch, config->tokens);
     int64_t type_bytes = (int64_t)dt_dtype_bytes(config->dtype);
     int64_t row = dt_decoder_vocab_rows(config) * (backward ? type_bytes : 4);
-    int64_t logits = dt_size_times(rows, row);
+    int64_t logits = dt_size_times(rows, row), most = dt_decoder_logits_bytes(config);
     int64_t scratch = dt_size_times(rows, cost.scratch * type_bytes);
 
-    if (logits > DT_LOGITS_BYTES)
-        logits = larger(row, DT_LOGITS_BYTES / row * row);
+    if (logits > most)
+        logits = larger(row, most / row * row);
     if (cost.two_logits)
         logits = dt_size_times(logits, 2);
     cost.stats += sum_stats(config) + (backward && config->decoder.beta > 0 ? 1 : 0);

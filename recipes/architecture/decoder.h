@@ -122,6 +122,10 @@ typedef struct dt_row_cost {
     bool two_logits; /* two chunks of logits */
 } dt_row_cost;
 
+/* Largest chunk of logits, but at least one row: DT_LOGITS_BYTES; if the run keeps all that it computes, also a quarter
+ * of the logits of a pass, because each chunk reads and writes the gradient of the head. */
+int64_t dt_decoder_logits_bytes(const dt_model_config *config);
+
 /* Returns the larger of a pass with backward (except for inference) and one without. */
 int64_t dt_decoder_activation_bytes(const dt_model_config *config,
                                     dt_row_cost (*cost)(const dt_model_config *config,

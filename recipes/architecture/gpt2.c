@@ -163,9 +163,11 @@ static dt_row_cost row_cost(const dt_model_config *config, bool backward)
     case DT_RECOMPUTE_FULL:
         return (dt_row_cost){(L + 4) * C + 4 * A + F, H + 7, scratch, false};
     case DT_RECOMPUTE_NONE:
+    case DT_RECOMPUTE_NOTHING:
         break;
     }
-    return (dt_row_cost){L * (4 * C + 4 * A + F) + 3 * C, L * (4 + H) + 3, scratch, false};
+    return (dt_row_cost){L * (4 * C + 4 * A + F + (dt_model_keeps_all(config) ? F : 0)) + 3 * C,
+                         L * (4 + H) + 3, scratch, false};
 }
 
 /* Adds sinusoidal positions, T C. */

@@ -453,10 +453,13 @@ static dt_row_cost row_cost(const dt_model_config *config, bool backward)
         return (dt_row_cost){L * C + (3 + M) * C + Q + A + 2 * F + R + larger(C, A),
                              ends + S + M + H + r, scratch, capped};
     case DT_RECOMPUTE_NONE:
+    case DT_RECOMPUTE_NOTHING:
         break;
     }
-    return (dt_row_cost){L * ((2 + N + M) * C + Q + A + 2 * F + R) + 2 * C + larger(C, A),
-                         L * (S + M + H + r) + ends, scratch, capped};
+    return (dt_row_cost){
+        L * ((2 + N + M) * C + Q + A + (dt_model_keeps_all(config) ? 3 : 2) * F + R) + 2 * C +
+            larger(C, A),
+        L * (S + M + H + r) + ends, scratch, capped};
 }
 
 /* Adds the tables of angles. */

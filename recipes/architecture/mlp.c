@@ -92,7 +92,7 @@ static int64_t activation_bytes(const dt_model_config *config)
 {
     const dt_mlp_config *own = &config->mlp;
     int64_t type_bytes = (int64_t)dt_dtype_bytes(config->dtype);
-    int64_t layers = config->recompute == DT_RECOMPUTE_NONE ? 2 * own->layers : own->layers + 1;
+    int64_t layers = dt_model_keeps_norms(config) ? 2 * own->layers : own->layers + 1;
     int64_t copy = config->dtype == DT_F32 ? 0 : own->inputs;
     int64_t row = dt_size_plus(dt_size_times(layers + 2, own->width), copy);
 

@@ -346,8 +346,10 @@ static dt_row_cost row_cost(const dt_model_config *config, bool backward)
         return (dt_row_cost){ends + gradients + C + (Le + Ld) * C + (2 + post) * C + 8 * A + F,
                              end_stats + one_stats, scratch, false};
     case DT_RECOMPUTE_NONE:
+    case DT_RECOMPUTE_NOTHING:
         break;
     }
+    F *= dt_model_keeps_all(config) ? 2 : 1;
     return (dt_row_cost){ends + gradients + Le * (4 * C + 4 * A + F) + Ld * (6 * C + 8 * A + F),
                          end_stats + stats, scratch, false};
 }

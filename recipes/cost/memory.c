@@ -2,7 +2,7 @@
 #include "recipes/cost/memory.h"
 
 #include "recipes/architecture/architecture.h"
-#include "recipes/architecture/tokens.h"
+#include "recipes/architecture/decoder.h"
 #include "recipes/cost/memory_int.h"
 
 /* --- the program, its workspace, the segment shared by the ranks of a node */
@@ -66,8 +66,8 @@ static void add_head(products *of, const dt_model_config *config)
     if (dt_architecture_find(config->kind)->reads_rows || vocab <= 0)
         return;
     add_matrix(of,
-               smaller(of->rows,
-                       larger(1, DT_LOGITS_BYTES / vocab / (int64_t)dt_dtype_bytes(config->dtype))),
+               smaller(of->rows, larger(1, dt_decoder_logits_bytes(config) / vocab /
+                                               (int64_t)dt_dtype_bytes(config->dtype))),
                vocab, config->decoder.embed);
 }
 

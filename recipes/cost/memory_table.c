@@ -81,6 +81,7 @@ void dt_memory_table(dt_strbuf *out, const dt_memory *memory, const dt_recipe *r
         [DT_RECOMPUTE_NONE] = "",
         [DT_RECOMPUTE_SELECTIVE] = ", some computed again",
         [DT_RECOMPUTE_FULL] = ", computed again",
+        [DT_RECOMPUTE_NOTHING] = ", all kept",
     };
     dt_memory_shares part = dt_memory_shares_of(recipe, &memory->ranks);
     const dt_architecture *kind = dt_architecture_find(recipe->model.kind);

@@ -29,7 +29,7 @@ static const char *const block_norms[] = {"before", "after", "both", NULL};
 static const char *const gates[] = {"silu", "gelu_tanh", "gelu", NULL};
 static const char *const norms[] = {"post", "pre", NULL};
 static const char *const losses[] = {"cross_entropy", "squared_error", NULL};
-static const char *const recomputes[] = {"none", "selective", "full", NULL};
+static const char *const recomputes[] = {"none", "selective", "full", "keep_all", NULL};
 static const char *const tasks[] = {"train", "generate", "score", "command", "evaluate", NULL};
 static const char *const output_metrics[] = {"none", "json", "tensorboard", NULL};
 static const char *const stop_signals[] = {"TERM", "INT", "HUP", "USR1", "USR2", "QUIT", NULL};
@@ -252,7 +252,8 @@ const dt_field dt_fields[] = {
      .choices = recomputes,
      .fallback = "none",
      .help = "which activations are recomputed in the backward pass instead of kept; "
-             "selective: cheap ones; full: all but the input of each block"},
+             "none: only outputs of GELU, ReLU and gates; selective: cheap ones; full: all but the "
+             "input of each block; keep_all: nothing, which takes more memory than none"},
     {.path = "cuda_graphs",
      .type = DT_FIELD_BOOL,
      AT(cuda_graphs),

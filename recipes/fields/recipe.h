@@ -76,9 +76,10 @@ typedef enum dt_block_norms_kind {
 typedef enum dt_norm_kind { DT_NORM_POST, DT_NORM_PRE } dt_norm_kind;
 typedef enum dt_loss_kind { DT_LOSS_CROSS_ENTROPY, DT_LOSS_SQUARED_ERROR } dt_loss_kind;
 typedef enum dt_recompute_kind {
-    DT_RECOMPUTE_NONE,
+    DT_RECOMPUTE_NONE,      /* only what follows an activation function (GELU, ReLU, a gate) */
     DT_RECOMPUTE_SELECTIVE, /* recomputes activations that are cheap to compute and large to keep */
-    DT_RECOMPUTE_FULL       /* keeps only the input of each block */
+    DT_RECOMPUTE_FULL,      /* keeps only the input of each block */
+    DT_RECOMPUTE_NOTHING /* keeps everything that backward reads, and fewer, larger chunks of logits */
 } dt_recompute_kind;
 typedef enum dt_precision_kind {
     DT_PRECISION_FP32,

@@ -44,7 +44,7 @@ static const dt_flag rows[] = {
     {"-w", NULL, DT_TAKES_INT, DT_FLAG_LEFT, "parameters are always kept in fp32 as well", "1"},
     {"-ge", NULL, DT_TAKES_INT, DT_FLAG_LEFT, "dtrun chooses the matrix multiplication algorithm", NULL},
     {"-z", NULL, DT_TAKES_INT, DT_FLAG_PART, "strategy: 0 is ddp; 1, 2, 3 are fsdp with shard: optimizer, gradients, full", NULL},
-    {"-r", NULL, DT_TAKES_INT, DT_FLAG_PART, "activation_checkpointing: 0 and 1 (GELU) are none, 2 (norms) is selective", NULL},
+    {"-r", NULL, DT_TAKES_INT, DT_FLAG_PART, "activation_checkpointing: 0 is keep_all, 1 (GELU) none, 2 (norms) selective", NULL},
     {"-pn", NULL, DT_TAKES_INT, DT_FLAG_PART, "gpus: processes of all nodes", NULL},
     {"-pg", NULL, DT_TAKES_INT, DT_FLAG_PART, "gpus", NULL},
     {"-pr", NULL, DT_TAKES_INT, DT_FLAG_LEFT, "one launch starts all ranks", NULL},
@@ -200,8 +200,11 @@ static dt_status set_devices(dt_draft *draft, const dt_flags *flags, dt_launcher
     if (stage > 0)
         dt_draft_word(draft, "strategy.shard", shards[(int)stage], "%s",
                       dt_flags_from(flags, "-z"));
-    dt_draft_word(draft, "activation_checkpointing", again >= 2 ? "selective" : "none", "%s",
-                  dt_flags_from(flags, "-r"));
+    dt_draft_word(draft, "activation_checkpointing",
+                  again >= 2   ? "selective"
+                  : again >= 1 ? "none"
+                               : "keep_all",
+                  "%s", dt_flags_from(flags, "-r"));
     return DT_OK;
 }
 

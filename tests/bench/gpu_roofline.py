@@ -22,7 +22,7 @@ CARDS = [  # bytes/s of memory, FLOP/s of bf16, multiprocessors, Hz under load
 ]
 PRODUCTS, MEMORY, ISSUE = 0.60, 0.85, 0.65  # shares of the limit; of a scheduler's cycles that issue
 T, ACT, F32, SCHEDULERS = 1024, 2, 4, 4
-LOGITS_BYTES, CHUNK = 64 << 20, 128  # engine/model/gpt2/kind.c
+LOGITS_BYTES, CHUNK = 64 << 20, 128  # recipes/architecture/decoder.c
 
 
 WGMMA_ROWS, WGMMA_KEYS = 64, 128  # engine/ops/cuda/attention_wgmma.cu
@@ -35,8 +35,9 @@ def instructions(width):
     return {words[1]: int(words[3]) for words in rows if words[2] == str(width)}
 
 
-def chunk_rows(tokens, embed, padded):
-    most = max(LOGITS_BYTES, 5 * tokens * embed * ACT) // (padded * ACT)
+def chunk_rows(tokens, embed, padded, keep_all):
+    quarter = -(-tokens // 4) * padded * ACT if keep_all else 0
+    most = max(LOGITS_BYTES, quarter, 5 * tokens * embed * ACT) // (padded * ACT)
     most = min(tokens, most - most % CHUNK)
     chunks = -(-tokens // most)
     return min(most, -(-(-(-tokens // chunks)) // CHUNK) * CHUNK)
@@ -45,7 +46,8 @@ def chunk_rows(tokens, embed, padded):
 class Step:
     """Returns rows (kernel, calls, bytes, FLOPs, expected seconds or None: by the shares)."""
 
-    def __init__(self, model, batch, accumulate, attention="mma"):
+    def __init__(self, model, batch, accumulate, attention="mma", keep_all=False):
+        self.keep_all = keep_all
         self.wgmma = attention == "wgmma"
         self.L, self.H, self.C, own = gpu_tables.MODELS[model]
         self.B, self.accumulate = batch or own, accumulate
@@ -74,7 +76,7 @@ class Step:
     def make(self):
         N, C, L, Vp, A = self.N, self.C, self.L, self.Vp, self.accumulate
         row, width = N * C * ACT, C // self.H
-        chunk = chunk_rows(N, C, Vp)
+        chunk = chunk_rows(N, C, Vp, self.keep_all)
         chunks = -(-N // chunk)
         self.add("embedding, forward and backward", A, 3 * row + 2 * F32 * N * C)
         self.add("layer norm, forward", (2 * L + 1) * A, 2 * row)
@@ -90,7 +92,8 @@ class Step:
         self.add("head: cross entropy and its gradient", chunks * A, 2 * chunk * Vp * ACT)
         self.product("head: gradient of the weight", chunks * A, Vp, C, chunk, extra=F32 * Vp * C, out=F32)
         self.product("head: gradient of the input", chunks * A, chunk, C, Vp)
-        self.add("GELU again", L * A, 8 * row)
+        if not self.keep_all:
+            self.add("GELU again", L * A, 8 * row)
         self.add("layer norm, backward", (2 * L + 1) * A, 4 * row)
         for name, out, into in (("q k v", 3 * C, C), ("projections of attention", C, C), ("fc", 4 * C, C), ("projections of the MLP", C, 4 * C)):
             self.product(f"products, gradient of the weight: {name}", L * A, out, into, N, extra=F32 * out * into, out=F32)
@@ -119,8 +122,9 @@ def main():
     parser.add_argument("--batch", type=int, default=0)
     parser.add_argument("--accumulate", type=int, default=1)
     parser.add_argument("--attention", choices=["mma", "wgmma"], default="mma")
+    parser.add_argument("--keep-all", action="store_true", help="with activation_checkpointing: keep_all")
     args = parser.parse_args()
-    step = Step(args.model, args.batch, args.accumulate, args.attention)
+    step = Step(args.model, args.batch, args.accumulate, args.attention, args.keep_all)
     rows = step.make()
     times = [[[1e3 * ms for ms in seconds(row, card)] for card in CARDS] for row in rows]
     columns = [f"{card[0]} {what}, ms" for card in CARDS for what in ("floor", "expected")]

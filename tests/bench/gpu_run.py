@@ -8,7 +8,7 @@
 results.json of --out (build/bench-gpu-results) immediately, and results.md is rewritten, so that measures can be taken
 one at a time. The row of a measure that fails has the reason.
 
---only   first, ops, 124m, 124m-torch, fp16, attention, attention-torch, graphs, xl, xl-torch; left out: all
+--only   first, ops, 124m, 124m-kept, 124m-torch, fp16, attention, attention-torch, graphs, xl, xl-torch; left out: all
          but the first
 --quick  a tiny model and few steps: tries the whole path, its figures mean nothing
 """
@@ -159,7 +159,8 @@ class Bench:
 
     def all(self):
         failed = 0
-        measures = {"first": lambda: self.train("124m", steps=30), "124m": lambda: self.train("124m"), "ops": self.ops,
+        measures = {"first": lambda: self.train("124m", steps=30), "124m": lambda: self.train("124m"),
+                    "124m-kept": lambda: self.train("124m", more=["activation_checkpointing=keep_all"]), "ops": self.ops,
                     "attention": self.attention, "graphs": self.graphs, "fp16": lambda: self.train("124m", "fp16"),
                     "xl": lambda: self.train("xl", steps=50), "124m-torch": lambda: self.peer("step"),
                     "attention-torch": lambda: self.peer("attention", seconds=100),

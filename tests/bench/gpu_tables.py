@@ -1,6 +1,6 @@
 """Prints what gpu_run.py has measured so far: results.json as Markdown tables."""
 
-NAMES = ["first", "124m", "ops", "attention", "graphs", "fp16", "xl", "124m-torch", "attention-torch", "xl-torch"]
+NAMES = ["first", "124m", "124m-kept", "ops", "attention", "graphs", "fp16", "xl", "124m-torch", "attention-torch", "xl-torch"]
 VOCAB = 50257
 
 # bf16 with fp32 sums, dense: the data sheets, as in runner/predict/predict.c.
@@ -69,6 +69,11 @@ def rows(results):
         half, full = results["fp16"], results.get("124m")
         yield ("GPT-2 124M, fp16 with loss scale, tokens/s over bf16", ">= 0.97",
                cell(half, lambda one: f"{one['tokens_per_second']:,.0f}"), "", ratio(half, full, "tokens_per_second"))  # fmt: skip
+    if "124m-kept" in results:
+        kept = results["124m-kept"]
+        yield ("GPT-2 124M, bf16, with activation_checkpointing: keep_all, tokens/s over none", "reported",
+               cell(kept, lambda one: f"{one['tokens_per_second']:,.0f}, {(one['memory_bytes'] or 0) / 1e9:.2f} GB"), "",
+               ratio(kept, results.get("124m"), "tokens_per_second"))  # fmt: skip
     if "graphs" in results and "failed" not in results["graphs"]:
         recorded, launched = results["graphs"]["true"], results["graphs"]["false"]
         yield ("GPT-2 124M, bf16, batch 1, tokens/s of recorded steps over launched ones", "reported",

@@ -40,6 +40,7 @@ RECIPES = {
     "ddp": GPT2 + NONE + "ranks: 2\nstrategy: ddp\n",
     "fsdp": GPT2 + NONE + "ranks: 2\nstrategy: fsdp\n",
     "recomputed": GPT2 + NONE + "ranks: 1\nactivation_checkpointing: full\n",
+    "kept": GPT2 + NONE + "ranks: 1\nactivation_checkpointing: keep_all\n",
     "bf16": GPT2 + NONE + "ranks: 2\nprecision: bf16\n",
     "saves": GPT2 + SAVES + "ranks: 2\nstrategy: ddp\n",
     "wide_mlp": MLP.replace("embed: 32", "embed: 1024").replace("sequences: 32", "sequences: 512") + NONE,

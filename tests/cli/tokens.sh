@@ -77,9 +77,9 @@ expect 2 validate "$work/own.yaml" --set model.vocab=300
 says "model.vocab is 300" "420 tokens"
 expect 2 validate "$work/own.yaml" --set data.tokenizer="$work/nothing.json"
 says "nothing.json"
-printf '{"model": {"type": "WordPiece", "vocab": {}}}' >"$work/tokenizer/tokenizer.json"
+printf '{"model": {"type": "WordLevel", "vocab": {}}}' >"$work/tokenizer/tokenizer.json"
 expect 2 validate "$work/own.yaml"
-says "WordPiece" "tokenizer.json"
+says "WordLevel" "tokenizer.json"
 cp tests/golden/tokens/gpt2.json "$work/tokenizer/tokenizer.json"
 expect 2 data prepare "$work/own.yaml" --set data.field=text
 says "600 of 600 lines have no text under 'text'" "lines.jsonl:1" "the field is missing"

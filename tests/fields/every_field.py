@@ -144,7 +144,7 @@ FIELDS = {
     'lora.targets': [value('[q, v, down]', 'lora', LORA)],
     'lora.dropout': [value(0.2, 'lora', LORA, OTHER)],
     'lora.rslora': [value('true', 'lora', LORA)],
-    'activation_checkpointing': [value('selective', 'divided'), value('full', None)],
+    'activation_checkpointing': [value('selective', 'divided'), value('full', None), value('keep_all', None)],
     'cuda_graphs': [value('false', 'plain')],
     'precision.kind': [value('bf16', 'divided', bound=HALF), value('fp16', 'half', bound=HALF)],
     'precision.loss_scale': [value(4294967296, 'half', FP16, HALF)],

@@ -43,13 +43,15 @@ for kept in none selective full; do
 done
 same_bits none selective 1
 same_bits none full 1
+run 1 keep_all 1 device=cuda:0 precision.kind=bf16 activation_checkpointing=keep_all # the gradient of unrounded sums
+same_metric loss none keep_all 1e-4
 
 # The ops that only Llama's blocks have.
 llama=(model.kind=llama model.kv_heads=1 model.head_width=10 model.ffn=24)
 normed=("${llama[@]}" model.qkv_bias=true model.qk_norm=true)
 run 1 llama-cpu 3 "${llama[@]}"
 run 1 normed-cpu 3 "${normed[@]}"
-for kept in none selective full; do
+for kept in none selective full keep_all; do
     run 1 llama-$kept 3 device=cuda:0 "${llama[@]}" activation_checkpointing=$kept
     run 1 normed-$kept 3 device=cuda:0 "${normed[@]}" activation_checkpointing=$kept
     for model in llama normed; do

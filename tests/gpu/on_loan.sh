@@ -227,6 +227,7 @@ check() {
 }
 speed() {
     step 124m 120 bash -c 'measure 124m'
+    step 124m-kept 120 bash -c 'measure 124m-kept'
     step ops-rates 240 bash -c 'measure ops'
     step attention 120 bash -c 'measure attention'
     step graphs 120 bash -c 'measure graphs'

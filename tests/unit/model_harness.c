@@ -272,8 +272,8 @@ double relative_norm(const float *a, const float *b, int64_t elems)
 
 /* --- recomputation */
 
-const dt_recompute_kind harness_recompute_kinds[3] = {DT_RECOMPUTE_NONE, DT_RECOMPUTE_SELECTIVE,
-                                                      DT_RECOMPUTE_FULL};
+const dt_recompute_kind harness_recompute_kinds[HARNESS_RECOMPUTE_KINDS] = {
+    DT_RECOMPUTE_NOTHING, DT_RECOMPUTE_NONE, DT_RECOMPUTE_SELECTIVE, DT_RECOMPUTE_FULL};
 
 int64_t harness_open_filled(harness *h, const dt_model_config *config)
 {
@@ -294,7 +294,7 @@ void harness_expect_same_bits(dt_model_config config, const char *what, harness_
     float *expected = NULL;
     double expected_loss = 0;
 
-    for (size_t k = 0; k < 3; k++) {
+    for (size_t k = 0; k < HARNESS_RECOMPUTE_KINDS; k++) {
         int32_t room[HARNESS_ROOM];
         dt_batch other;
         int64_t elems;
@@ -394,7 +394,7 @@ void harness_pass_with_hooks(harness *h, char *calls, size_t size)
 
 void harness_expect_hooked_weights(dt_model_config config)
 {
-    for (size_t k = 0; k < 3; k++) {
+    for (size_t k = 0; k < HARNESS_RECOMPUTE_KINDS; k++) {
         harness h;
 
         config.recompute = harness_recompute_kinds[k];
@@ -406,7 +406,7 @@ void harness_expect_hooked_weights(dt_model_config config)
 
 void harness_expect_full_arena(dt_model_config config)
 {
-    for (size_t k = 0; k < 3; k++) {
+    for (size_t k = 0; k < HARNESS_RECOMPUTE_KINDS; k++) {
         harness h;
 
         config.recompute = harness_recompute_kinds[k];

@@ -48,7 +48,9 @@ float *harness_copy_grads(const harness *h, int64_t *elems);
 double harness_pass(harness *h, const dt_batch *batch, double loss_scale);
 
 /* --- recomputation */
-extern const dt_recompute_kind harness_recompute_kinds[3]; /* none, selective, full */
+/* keep_all, none, selective, full: each recomputes more than the one before */
+#define HARNESS_RECOMPUTE_KINDS 4
+extern const dt_recompute_kind harness_recompute_kinds[HARNESS_RECOMPUTE_KINDS];
 /* Opens a model of the config with values and a batch of fixed seeds; returns the targets that count. */
 int64_t harness_open_filled(harness *h, const dt_model_config *config);
 /* A batch of another shape than h->batch, in `room` if it needs memory. */

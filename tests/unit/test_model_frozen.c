@@ -161,14 +161,14 @@ static int expect_the_same(const result *all, const result *some, const char *fr
 
 static void test_trained_parameters_get_the_gradients_of_a_whole_model(void **state)
 {
-    for (size_t i = 0; i < KINDS * 3 * 2; i++) {
+    for (size_t i = 0; i < KINDS * HARNESS_RECOMPUTE_KINDS * 2; i++) {
         dt_model_config config = kinds[i % KINDS]();
         float rows[MLP_ROWS * MLP_INPUTS];
         int32_t classes[MLP_ROWS];
         result all, some;
 
-        config.recompute = harness_recompute_kinds[i / KINDS % 3];
-        config.dtype = i / KINDS / 3 == 0 ? DT_F32 : DT_BF16;
+        config.recompute = harness_recompute_kinds[i / KINDS % HARNESS_RECOMPUTE_KINDS];
+        config.dtype = i / KINDS / HARNESS_RECOMPUTE_KINDS == 0 ? DT_F32 : DT_BF16;
         run(&all, config, NULL, rows, classes);
         for (size_t p = 0; p < PATTERNS; p++) {
             int count;

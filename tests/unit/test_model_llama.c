@@ -202,7 +202,7 @@ static void test_the_description_is_what_a_model_takes(void **state)
         int64_t said, taken;
 
         config.dtype = (dt_dtype[]){DT_F32, DT_BF16, DT_F16}[i % 3];
-        config.recompute = harness_recompute_kinds[i / 3 % 3];
+        config.recompute = harness_recompute_kinds[i / 3 % HARNESS_RECOMPUTE_KINDS];
         config.decoder.layers = 1 + i % 7;
         config.decoder.embed *= i % 4 < 2 ? 1 : 8;
         config.llama.ffn *= i % 5 < 3 ? 1 : 9;

@@ -228,7 +228,7 @@ static void test_loss_and_gradients_are_those_of_peft(void **state)
 
     for (size_t m = 0; m < 3; m++)
         for (int64_t parts = 1; parts <= 4; parts *= 2)
-            for (int r = 0; r < 3; r++)
+            for (int r = 0; r < HARNESS_RECOMPUTE_KINDS; r++)
                 expect_peft(models[m], parts, harness_recompute_kinds[r]);
 }
 
@@ -304,7 +304,7 @@ static void test_pairs_have_the_loss_and_gradients_of_trl(void **state)
         double loss = 0;
         harness h;
 
-        open_pairs(&h, &f, harness_recompute_kinds[i % 3]);
+        open_pairs(&h, &f, harness_recompute_kinds[i % HARNESS_RECOMPUTE_KINDS]);
         for (int64_t k = 0; k < parts; k++) {
             dt_batch part = batch;
 
@@ -466,7 +466,7 @@ static void test_the_description_is_what_a_model_takes(void **state)
         int64_t said, taken;
 
         config.dtype = (dt_dtype[]){DT_F32, DT_BF16, DT_F16}[i % 3];
-        config.recompute = harness_recompute_kinds[i / 3 % 3];
+        config.recompute = harness_recompute_kinds[i / 3 % HARNESS_RECOMPUTE_KINDS];
         config.decoder.layers = 1 + i % 7;
         config.decoder.embed *= i % 4 < 2 ? 1 : 8;
         config.batch = i % 9 + 1;

@@ -40,6 +40,8 @@ static const struct {
     {4, 4, 128, 65, 12, 64, DT_PRECISION_FP32, DT_RECOMPUTE_SELECTIVE, false, 1000},
     {12, 12, 768, 50257, 4, 1024, DT_PRECISION_BF16, DT_RECOMPUTE_NONE, false, 2000},
     {12, 12, 768, 50257, 4, 1024, DT_PRECISION_BF16, DT_RECOMPUTE_FULL, false, 6000},
+    {12, 12, 768, 50257, 4, 1024, DT_PRECISION_BF16, DT_RECOMPUTE_NOTHING, false, 0},
+    {4, 4, 128, 65, 12, 64, DT_PRECISION_FP32, DT_RECOMPUTE_NOTHING, false, 1000},
 };
 #define CASE_COUNT (sizeof cases / sizeof cases[0])
 
@@ -85,7 +87,7 @@ static dt_memory estimate_of(size_t i)
     return memory;
 }
 
-/* The forecast is lower by the rounding of thirteen tensors for each block, and a dozen others, to 64 bytes. */
+/* The forecast is lower by the rounding of fourteen tensors for each block, and a dozen others, to 64 bytes. */
 static void test_the_estimate_of_activations_is_what_a_model_takes(void **state)
 {
     for (size_t i = 0; i < CASE_COUNT; i++) {
@@ -93,7 +95,7 @@ static void test_the_estimate_of_activations_is_what_a_model_takes(void **state)
         int64_t taken = (int64_t)dt_model_activation_bytes(&config);
         int64_t estimate = estimate_of(i).activations_bytes;
 
-        if (taken > estimate + 64 * (13 * config.decoder.layers + 12) || estimate > taken)
+        if (taken > estimate + 64 * (14 * config.decoder.layers + 12) || estimate > taken)
             fail_msg("case %zu: the model takes %lld bytes, the recipe says %lld", i,
                      (long long)taken, (long long)estimate);
     }

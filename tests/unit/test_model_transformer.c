@@ -230,7 +230,7 @@ static void test_recomputation_gives_the_same_bits(void **state)
 
 static void test_hooks_come_in_their_order_and_weights_with_them(void **state)
 {
-    for (int k = 0; k < 6; k++) {
+    for (int k = 0; k < 2 * HARNESS_RECOMPUTE_KINDS; k++) {
         dt_model_config config = both(k, DT_F32);
         char calls[128];
         harness h;
@@ -247,7 +247,7 @@ static void test_hooks_come_in_their_order_and_weights_with_them(void **state)
 
 static void test_the_arena_is_used_to_the_last_byte(void **state)
 {
-    for (int k = 0; k < 6; k++) {
+    for (int k = 0; k < 2 * HARNESS_RECOMPUTE_KINDS; k++) {
         dt_model_config config = both(k, DT_F32);
         const dt_transformer_state *own;
         int32_t *room;
@@ -280,7 +280,7 @@ static void test_the_description_is_what_a_model_takes(void **state)
         dt_model_config config = both(i, (dt_dtype[]){DT_F32, DT_BF16, DT_F16}[i % 3]);
         int64_t said, taken, blocks;
 
-        config.recompute = harness_recompute_kinds[i / 3 % 3];
+        config.recompute = harness_recompute_kinds[i / 3 % HARNESS_RECOMPUTE_KINDS];
         config.decoder.layers = 1 + i % 7;
         config.transformer.decoder_layers = 1 + i % 5;
         config.decoder.embed *= i % 4 < 2 ? 1 : 8;

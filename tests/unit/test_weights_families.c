@@ -146,7 +146,7 @@ static void test_memory_is_as_forecast(void **state)
 
         open_family(&o, i, NULL);
         o.config.batch = 64;
-        for (int r = 0; r < 3; r++) {
+        for (int r = 0; r < HARNESS_RECOMPUTE_KINDS; r++) {
             int64_t said, taken;
 
             o.config.recompute = harness_recompute_kinds[r];

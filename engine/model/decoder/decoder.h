@@ -23,7 +23,7 @@
  * Memory     one function lays out a pass of any size, either in an arena or only to count bytes
  *            (engine/device/device.h). The head's logits and the blocks' scratch share memory: logits are
  *            needed only between the blocks' forward and backward passes, when the scratch is unused. A
- *            chunk of logits has at most DT_LOGITS_BYTES; on GPUs, where a product of few rows must still
+ *            chunk of logits has at most dt_decoder_logits_bytes; on GPUs, where a product of few rows must still
  *            read the whole head and add to its whole gradient, a chunk is as large as that scratch, in
  *            multiples of 128 rows
  */

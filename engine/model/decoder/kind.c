@@ -3,6 +3,7 @@
 
 #include "engine/model/decoder/decoder.h"
 #include "engine/model/vocabulary.h"
+#include "recipes/architecture/decoder.h"
 
 /* growth: extends sequences incrementally: one sequence by any number of tokens, or each by one
  * token. */
@@ -105,7 +106,7 @@ static dt_status open_model(dt_model *model, dt_error *err)
     model->state = state;
     if (!state)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the state of the model");
-    state->logits_bytes = DT_LOGITS_BYTES;
+    state->logits_bytes = dt_decoder_logits_bytes(config);
     state->wide_chunks = !model->device->host_reads;
     state->blocks = calloc(layers, parts->block_bytes);
     state->stream = calloc(layers + 1, sizeof *state->stream);

@@ -182,14 +182,14 @@ static void lay_out_blocks(dt_decoder_layout *plan, const dt_decoder_parts *part
 {
     dt_recompute_kind recompute = plan->config->recompute;
 
-    if (recompute != DT_RECOMPUTE_NONE)
+    if (!dt_model_keeps_norms(plan->config))
         parts->share_norms(plan, state, block);
     if (recompute == DT_RECOMPUTE_FULL)
         parts->take_products(plan, block, NULL);
     for (int64_t l = 0; l < plan->config->decoder.layers; l++) {
         dt_tensor out;
 
-        if (recompute == DT_RECOMPUTE_NONE)
+        if (dt_model_keeps_norms(plan->config))
             parts->take_norms(plan, block, true);
         if (recompute != DT_RECOMPUTE_FULL)
             parts->take_products(plan, block, NULL);
@@ -317,7 +317,7 @@ static size_t count_bytes(const dt_decoder_parts *parts, const dt_model_config *
                           bool backward)
 {
     dt_decoder_layout plan = {.config = config, .B = config->batch, .T = config->tokens};
-    dt_decoder state = {.logits_bytes = DT_LOGITS_BYTES};
+    dt_decoder state = {.logits_bytes = dt_decoder_logits_bytes(config)};
 
     lay_out(&plan, parts, &state, backward);
     return plan.memory.bytes;

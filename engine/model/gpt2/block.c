@@ -28,7 +28,7 @@ static dt_linear mlp_proj(const dt_block_call *c)
 
 /* --- forward */
 
-/* Whether fc and GELU are one op, in every forward pass of the model or in none. Backward
+/* Whether fc and GELU are one op, in every forward pass of the model or in none. Unless all is kept, backward
  * recomputes GELU from the rounded fc, and fc too under DT_RECOMPUTE_FULL. */
 static bool fuses_gelu(const dt_model *model)
 {
@@ -133,10 +133,11 @@ static dt_status mlp_backward(const dt_block_call *c, dt_error *err)
     dt_status st = DT_OK;
 
     DT_TRY(dt_decoder_project_grad(c, &dproj, DT_PHILOX_DROPOUT_MLP, err));
-    DT_TRY(ops->activation_forward(device, &a->gelu, &a->fc, activation, err));
+    if (!dt_model_keeps_all(&model->config))
+        DT_TRY(ops->activation_forward(device, &a->gelu, &a->fc, activation, err));
     DT_TRY(dt_linear_backward_activated(model, &down, &dfc, &dproj, &a->gelu, &a->fc, activation,
                                         err));
-    if (model->config.recompute != DT_RECOMPUTE_NONE) /* into dnarrow */
+    if (!dt_model_keeps_norms(&model->config)) /* into dnarrow */
         DT_TRY(norm_2(c, a, err));
     DT_TRY(dt_linear_backward(model, &up, &dln, &dfc, &a->ln_2, err));
     DT_TRY(ops->layernorm_backward(device, &state->dstream, &c->dw[DT_GPT2_LN_2_W],
@@ -170,7 +171,7 @@ static dt_status attention_backward(const dt_block_call *c, const dt_tensor *x, 
     DT_TRY(dt_decoder_project_grad(c, &dproj, DT_PHILOX_DROPOUT_RESIDUAL, err));
     DT_TRY(dt_linear_backward(model, &out_proj, &datt, &dproj, &a->att, err));
     DT_TRY(ops->attention_backward(device, &dseen, &datt, &seen, &a->att, &a->lse, &args, err));
-    if (config->recompute != DT_RECOMPUTE_NONE) /* into dnarrow */
+    if (!dt_model_keeps_norms(config)) /* into dnarrow */
         DT_TRY(norm_1(c, a, x, err));
     DT_TRY(dt_linear_backward(model, &qkv, &dln, &dqkv, &a->ln_1, err));
     DT_TRY(ops->layernorm_backward(device, &state->dstream, &c->dw[DT_GPT2_LN_1_W],

@@ -25,7 +25,7 @@ static void gpt2_take_own(dt_decoder_layout *plan, dt_decoder *state)
     state->norm_rstd = dt_decoder_take_stat(plan, 1);
 }
 
-/* GELU's output is never kept: it is computed in the memory of its gradient, and computed there
+/* Unless all is kept, GELU's output is computed in the memory of its gradient, and computed there
  * again by backward. */
 static void gpt2_take_scratch(dt_decoder_layout *plan, dt_decoder *state, void *block,
                               bool backward)
@@ -45,13 +45,15 @@ static void take_statistics(dt_decoder_layout *plan, dt_gpt2_block *a)
     a->ln_2_rstd = dt_decoder_take_stat(plan, 1);
 }
 
-/* Allocates 2 C and 4 statistics per token. */
+/* Allocates 2 C and 4 statistics per token; F more if all is kept. */
 static void gpt2_take_norms(dt_decoder_layout *plan, void *block, bool backward)
 {
     dt_gpt2_block *a = block;
 
     a->ln_1 = dt_decoder_take_act(plan, plan->config->decoder.embed);
     a->ln_2 = dt_decoder_take_act(plan, plan->config->decoder.embed);
+    if (backward && dt_model_keeps_all(plan->config))
+        a->gelu = dt_decoder_take_act(plan, dt_gpt2_ffn(plan->config));
     take_statistics(plan, a);
 }
 

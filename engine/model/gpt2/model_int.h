@@ -61,7 +61,8 @@ typedef struct dt_gpt2_block {
     dt_tensor ln_2;                 /* (B,T,C): output of ln_2 */
     dt_tensor ln_2_mean, ln_2_rstd; /* (B*T): statistics of ln_2 */
     dt_tensor fc;                   /* (B,T,F): output of c_fc */
-    /* (B,T,F): in the decoder's `wide`, which later holds its gradient, then that of q k v */
+    /* (B,T,F): of its own if all is kept, else in the decoder's `wide`, which later holds the
+     * gradient of q k v; its gradient overwrites it */
     dt_tensor gelu;
 } dt_gpt2_block;
 

@@ -408,7 +408,7 @@ static dt_status llama_attention_backward(const dt_block_call *c, const dt_tenso
         DT_TRY(turn(c, a, err));
     DT_TRY(ops->attention_backward(device, &dviews, &datt, &views, &a->att, &a->lse, &args, err));
     DT_TRY(turn_back(c, a, &dviews, err));
-    if (config->recompute != DT_RECOMPUTE_NONE) /* into dnarrow */
+    if (!dt_model_keeps_norms(config)) /* into dnarrow */
         DT_TRY(norm_1(c, a, x, err));
     DT_TRY(
         dt_linear_backward(model, &all, &state->dnarrow, &dqkv, input_of(c, &a->norm_1, x), err));
@@ -509,10 +509,11 @@ static dt_status mlp_backward(const dt_block_call *c, dt_error *err)
     dt_status st = DT_OK;
 
     DT_TRY(output_grad(c, &sub, &dproj, err));
-    DT_TRY(ops->gate_forward(device, &a->act, &a->gate_up, gate, err));
+    if (!dt_model_keeps_all(&model->config))
+        DT_TRY(ops->gate_forward(device, &a->act, &a->gate_up, gate, err));
     DT_TRY(dt_linear_backward(model, &sub.linear, &a->act, &dproj, &a->act, err));
     DT_TRY(ops->gate_backward(device, &a->gate_up, &a->act, &a->gate_up, gate, err));
-    if (model->config.recompute != DT_RECOMPUTE_NONE) /* into dnarrow */
+    if (!dt_model_keeps_norms(&model->config)) /* into dnarrow */
         DT_TRY(norm_2(c, a, err));
     DT_TRY(dt_linear_backward(model, &up, &state->dnarrow, &a->gate_up,
                               input_of(c, &a->norm_2, &a->mid), err));

@@ -41,7 +41,7 @@ static void take_turned(dt_decoder_layout *plan, dt_llama_block *a)
         a->turned = dt_decoder_take_act(plan, dt_llama_q_width(config) + dt_llama_kv_width(config));
 }
 
-/* act is the first F columns of wide. Under selective, each block's backward rotates queries and
+/* act is the first F columns of wide, unless all is kept. Under selective, each block's backward rotates queries and
  * keys again into shared memory. */
 static void llama_take_scratch(dt_decoder_layout *plan, dt_decoder *state, void *block,
                                bool backward)
@@ -89,6 +89,8 @@ static void llama_take_norms(dt_decoder_layout *plan, void *block, bool backward
     take_statistics(plan, a);
     if (backward)
         take_turned(plan, a);
+    if (backward && dt_model_keeps_all(plan->config))
+        a->act = dt_decoder_take_act(plan, dt_llama_ffn(plan->config));
 }
 
 static void llama_share_norms(dt_decoder_layout *plan, const dt_decoder *state, void *block)

@@ -64,8 +64,8 @@ typedef struct dt_llama_block {
     dt_tensor norm_2, norm_2_rstd;
     dt_tensor norm_1_mean, norm_2_mean; /* F32 (B*T): only of layer norms; no data: rmsnorm */
     dt_tensor gate_up;                  /* (B,T,2F); backward overwrites it with its gradient */
-    /* (B,T,F): f(gate) up; in the decoder's `wide`, (B,T,max(F,Q)), which later holds the
-     * gradient of q k v */
+    /* (B,T,F): f(gate) up; of its own if all is kept, else in the decoder's `wide`, (B,T,max(F,Q)),
+     * which later holds the gradient of q k v; its gradient overwrites it */
     dt_tensor act;
 } dt_llama_block;
 

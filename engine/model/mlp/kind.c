@@ -51,7 +51,7 @@ static dt_tensor take(layout *plan, dt_dtype dtype, int64_t width)
 static void lay_out_layers(layout *plan, dt_mlp_layer *layers, bool backward)
 {
     const dt_mlp_config *own = &plan->config->mlp;
-    bool keeps = backward && plan->config->recompute == DT_RECOMPUTE_NONE;
+    bool keeps = backward && dt_model_keeps_norms(plan->config);
     dt_mlp_layer layer = {0};
 
     if (!keeps)
@@ -170,7 +170,7 @@ static dt_status mlp_layer_backward(dt_model *model, int layer, const dt_batch *
     /* dout (B,W) -> dsums (B,W), in place -> dw (W,I) or (W,W), db (W) -> dspare (B,W) */
     DT_TRY(ops->activation_backward(device, &dsums, &state->dout, &state->layers[layer].sums,
                                     model->config.mlp.activation, err));
-    if (layer > 0 && model->config.recompute != DT_RECOMPUTE_NONE)
+    if (layer > 0 && !dt_model_keeps_norms(&model->config))
         DT_TRY(activate(model, layer - 1, err));
     DT_TRY(dt_linear_backward(model, &linear, layer > 0 ? &state->dspare : NULL, &dsums,
                               mlp_input_of(state, layer), err));

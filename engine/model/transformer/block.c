@@ -4,11 +4,13 @@
 
 /* perceptron: computes fc2(activation(fc1(x))). */
 
-/* The activation's output, later overwritten by its gradient. */
+/* The activation's output, later overwritten by its gradient; in scratch unless the block keeps it. */
 static dt_tensor inside(const dt_transformer_call *c)
 {
     const dt_transformer_state *state = c->model->state;
 
+    if (c->block->active.data != NULL)
+        return c->block->active;
     return dt_transformer_scratch(c->model, c->side, state->wide,
                                   dt_transformer_ffn(&c->model->config));
 }
@@ -57,7 +59,8 @@ static dt_status transformer_perceptron_backward(dt_transformer_call *c, const d
         dt_transformer_scratch(c->model, c->side, state->dread, c->model->config.decoder.embed);
     dt_status st = DT_OK;
 
-    DT_TRY(ops->activation_forward(device, &active, &c->block->fc, kind, err));
+    if (!dt_model_keeps_all(&c->model->config))
+        DT_TRY(ops->activation_forward(device, &active, &c->block->fc, kind, err));
     DT_TRY(dt_linear_backward(c->model, &proj, &dfc, dy, &active, err));
     DT_TRY(ops->activation_backward(device, &dfc, &dfc, &c->block->fc, kind, err));
     DT_TRY(dt_linear_backward(c->model, &in, &dx, &dfc, x, err));
@@ -200,7 +203,7 @@ static dt_status pre_backward(dt_transformer_call *c, dt_transformer_branch whic
                                                       c->model->config.decoder.embed);
     dt_status st = DT_OK;
 
-    if (c->model->config.recompute != DT_RECOMPUTE_NONE)
+    if (!dt_model_keeps_norms(&c->model->config))
         DT_TRY(norm(c, which, x, err));
     DT_TRY(branch_gradient(c, which, &dbranch, d, err));
     DT_TRY(branches[which].backward(c, &dbranch, &c->block->sub[which].normed, err));
@@ -218,7 +221,7 @@ static dt_status norm_before_again(dt_transformer_call *c, dt_transformer_branch
                                          ? DT_TRANSFORMER_CROSS
                                          : DT_TRANSFORMER_SELF;
 
-    if (which == DT_TRANSFORMER_SELF || c->model->config.recompute == DT_RECOMPUTE_NONE)
+    if (which == DT_TRANSFORMER_SELF || dt_model_keeps_norms(&c->model->config))
         return DT_OK;
     return norm(c, previous, &c->block->sub[previous].sum, err);
 }

@@ -3,6 +3,7 @@
 
 #include "engine/model/transformer/model_int.h"
 #include "engine/model/vocabulary.h"
+#include "recipes/architecture/decoder.h"
 
 /* translate: extends translations of several sentences by one token at a time, each with several
  * hypotheses. */
@@ -174,7 +175,7 @@ static dt_status open_model(dt_model *model, dt_error *err)
     model->state = state;
     if (!state)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the state of the model");
-    state->logits_bytes = DT_LOGITS_BYTES;
+    state->logits_bytes = dt_decoder_logits_bytes(config);
     state->wide_chunks = !model->device->host_reads;
     DT_TRY(open_side(&state->encoder, config->decoder.layers, err));
     DT_TRY(open_side(&state->decoder, config->transformer.decoder_layers, err));

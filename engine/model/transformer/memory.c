@@ -193,8 +193,10 @@ static void lay_out_blocks(layout *plan, dt_transformer_side *side,
     for (int l = 0; l < side->layers; l++) {
         dt_tensor stream;
 
-        if (recompute == DT_RECOMPUTE_NONE)
+        if (dt_model_keeps_norms(plan->config))
             take_normed(plan, &size, &block);
+        if (dt_model_keeps_all(plan->config))
+            block.active = take_act(plan, plan->B, side->rows, dt_transformer_ffn(plan->config));
         if (recompute != DT_RECOMPUTE_FULL) {
             take_sums(plan, &size, &block);
             take_stats(plan, &size, &block);
@@ -212,7 +214,7 @@ static void take_what_is_made_again(layout *plan, dt_transformer_block *shared)
     dt_recompute_kind recompute = plan->config->recompute;
     dt_tensor normed;
 
-    if (recompute == DT_RECOMPUTE_NONE)
+    if (dt_model_keeps_norms(plan->config))
         return;
     normed = take_act(plan, 1, plan->rows, plan->config->decoder.embed);
     for (int i = 0; i < DT_TRANSFORMER_BRANCHES; i++)
@@ -393,7 +395,7 @@ static layout plan_of(const dt_model_config *config, int64_t B, int64_t S, int64
 static size_t count_bytes(const dt_model_config *config, bool backward)
 {
     layout plan = plan_of(config, config->batch * config->tokens, 1, 1);
-    dt_transformer_state state = {.logits_bytes = DT_LOGITS_BYTES};
+    dt_transformer_state state = {.logits_bytes = dt_decoder_logits_bytes(config)};
 
     lay_out(&plan, &state, backward);
     return plan.memory.bytes;

@@ -66,6 +66,8 @@ typedef struct dt_transformer_block {
     dt_tensor cross_q, cross_kv;    /* cross attention: queries (B,T,A), keys and values (B,S,2A) */
     dt_tensor cross_att, cross_lse; /* cross attention: output (B,T,A), log-sum-exp F32 (B,H,T) */
     dt_tensor fc;                   /* (B,rows,F): output of the perceptron's fc1 */
+    dt_tensor
+        active; /* (B,rows,F): the activation's output; no data unless all is kept for backward */
 } dt_transformer_block;
 
 /* Encoder or decoder in the current pass. */
