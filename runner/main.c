@@ -33,6 +33,7 @@ const dt_command *const dt_commands[] = {
     &dt_command_export,
     &dt_command_import,
     &dt_command_tag,
+    &dt_command_archive,
     &dt_command_note,
     &dt_command_rename,
     &dt_command_rm,

@@ -85,11 +85,13 @@ dt_status dt_store_run_marks(dt_store *store, dt_run_mark **out, int64_t *count,
 dt_status dt_store_run_remove(dt_store *store, const char *run, dt_error *err);
 
 /* --- searching, counting and groups */
-#define DT_RUN_SEARCH_ACTIVE (-2) /* runs that have not ended */
+#define DT_RUN_SEARCH_ACTIVE (-2)       /* runs that have not ended */
+#define DT_ARCHIVED          "archived" /* the tag of runs that lists leave out */
 typedef struct dt_run_search {
     int state;         /* -1: any; or DT_RUN_SEARCH_ACTIVE */
     const char *words; /* substring of name, id, tags, group or note, in any case; NULL: any run */
-    const char *group, *tag;             /* NULL: any */
+    const char *group, *tag; /* NULL: any */
+    bool archived; /* also archived runs; without it they are only found by tag DT_ARCHIVED */
     const struct dt_run_filter *filters; /* all must match (store/run_value.h) */
     size_t filters_count;
     const char *

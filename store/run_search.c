@@ -128,7 +128,8 @@ out:
     " AND (?2 IS NULL OR instr(lower(r.name || ' ' || r.id || ' ' || r.tags ||" \
     " ' ' || r.run_group || ' ' || r.note), lower(?2)) > 0)"                    \
     " AND (?5 IS NULL OR r.run_group = ?5)"                                     \
-    " AND (?6 IS NULL OR instr(' ' || r.tags || ' ', ' ' || ?6 || ' ') > 0)"
+    " AND (?6 IS NULL OR instr(' ' || r.tags || ' ', ' ' || ?6 || ' ') > 0)"    \
+    " AND (?7 OR instr(' ' || r.tags || ' ', ' " DT_ARCHIVED " ') = 0)"
 
 static const struct {
     /* Values that are not numbers, then unknown values, come last in both; equal values: the newer run first. */
@@ -168,18 +169,25 @@ static const char *order_of(const dt_run_search *search)
     return NULL;
 }
 
+static bool shows_archived(const dt_run_search *search)
+{
+    return search->archived || (search->tag != NULL && strcmp(search->tag, DT_ARCHIVED) == 0);
+}
+
 static dt_status total_read(dt_store *store, int64_t *total, const char *state,
                             const dt_run_search *search, dt_error *err)
 {
     bool found;
 
-    if (state == NULL && search->words == NULL && search->group == NULL && search->tag == NULL)
+    if (state == NULL && search->words == NULL && search->group == NULL && search->tag == NULL &&
+        search->archived)
         /* every run has its newest attempt */
         return DT_SQL_FIRST(total, &found, &dt_sql_one_int, store, NULL, err,
                             "SELECT count(*) FROM runs r WHERE" DT_SQL_RUN_IS_SOUND);
     return DT_SQL_FIRST(total, &found, &dt_sql_one_int, store, NULL, err, "SELECT count(*)" MATCHES,
                         DT_TEXT(state), DT_TEXT(search->words), DT_INT(0), DT_INT(0),
-                        DT_TEXT(search->group), DT_TEXT(search->tag));
+                        DT_TEXT(search->group), DT_TEXT(search->tag),
+                        DT_INT(shows_archived(search)));
 }
 
 static dt_status page_read(dt_store *store, const char ***ids, int64_t *count, const char *sql,
@@ -188,7 +196,8 @@ static dt_status page_read(dt_store *store, const char ***ids, int64_t *count, c
 {
     return DT_SQL_LIST(ids, count, &dt_sql_one_text, store, arena, err, sql, DT_TEXT(state),
                        DT_TEXT(search->words), DT_INT(limit > 0 ? limit : -1), DT_INT(offset),
-                       DT_TEXT(search->group), DT_TEXT(search->tag));
+                       DT_TEXT(search->group), DT_TEXT(search->tag),
+                       DT_INT(shows_archived(search)));
 }
 
 dt_status dt_store_run_search(dt_store *store, const char ***ids, int64_t *count, int64_t *total,
@@ -220,5 +229,5 @@ out:
 
 dt_status dt_store_run_count_active(dt_store *store, int64_t *count, dt_error *err)
 {
-    return total_read(store, count, ACTIVE, &(dt_run_search){0}, err);
+    return total_read(store, count, ACTIVE, &(dt_run_search){.archived = true}, err);
 }

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/random.h>
@@ -63,7 +64,8 @@ const dt_web_head_fault *dt_web_header_fault(unsigned *seen, const char *name, s
                                              const char *value, size_t value_bytes)
 {
     static const char *const once[] = {"Host",          "Origin",         "Cookie",
-                                       "Authorization", "Content-Length", "Transfer-Encoding"};
+                                       "Authorization", "Content-Length", "Transfer-Encoding",
+                                       "Content-Type",  "Sec-Fetch-Site"};
 
     if (!is_header_name(name, name_bytes))
         return &bad_name;
@@ -78,8 +80,8 @@ const dt_web_head_fault *dt_web_header_fault(unsigned *seen, const char *name, s
     }
     if (name_bytes == 17 && strncasecmp(name, "Transfer-Encoding", 17) == 0)
         return &body;
-    if (name_bytes == 14 && strncasecmp(name, "Content-Length", 14) == 0 &&
-        (value_bytes != 1 || value[0] != '0'))
+    if ((*seen & DT_WEB_MAY_HAVE_BODY) == 0 && name_bytes == 14 &&
+        strncasecmp(name, "Content-Length", 14) == 0 && (value_bytes != 1 || value[0] != '0'))
         return &body;
     return NULL;
 }
@@ -136,6 +138,30 @@ int dt_web_gate(const char *method, const char *host, const char *origin, int po
         return 403;
     }
     return 0;
+}
+
+/* --- changes */
+
+static const dt_web_head_fault no_length = {411, "a change needs a Content-Length"},
+                               too_large = {413, "the body of a change has at most 192 KiB"},
+                               no_json = {415, "a change needs 'Content-Type: application/json'"},
+                               other_site = {403, "changes from other sites are refused"},
+                               no_origin = {403, "a change with a cookie needs the header Origin"};
+
+const dt_web_head_fault *dt_web_change_fault(const dt_web_change_head *head)
+{
+    const char *digits = head->length;
+
+    if (head->site != NULL && strcmp(head->site, "same-origin") != 0)
+        return &other_site;
+    if (head->cookie && head->origin == NULL && head->site == NULL)
+        return &no_origin;
+    if (head->type == NULL || strcmp(head->type, "application/json") != 0)
+        return &no_json;
+    if (digits == NULL || digits[0] == '\0' || digits[strspn(digits, "0123456789")] != '\0')
+        return &no_length;
+    return strlen(digits) > 6 || strtoul(digits, NULL, 10) > DT_WEB_BODY_BYTES_MAX ? &too_large
+                                                                                   : NULL;
 }
 
 /* --- the token */
@@ -201,14 +227,27 @@ out:
     return st;
 }
 
-dt_status dt_web_token_get(dt_web_token *out, const char *folder, bool renew, dt_error *err)
+bool dt_web_token_read(dt_web_token *out, const char *folder, const char *file)
+{
+    dt_strbuf path;
+    bool there;
+
+    dt_strbuf_init(&path);
+    dt_strbuf_add_fmt(&path, "%s/%s", folder, file);
+    there = token_read(out, path.data);
+    dt_strbuf_release(&path);
+    return there;
+}
+
+dt_status dt_web_token_get(dt_web_token *out, const char *folder, const char *file, bool renew,
+                           dt_error *err)
 {
     dt_status st = DT_OK;
     dt_strbuf path;
 
     out->text[0] = '\0';
     dt_strbuf_init(&path);
-    dt_strbuf_add_fmt(&path, "%s/%s", folder, DT_WEB_TOKEN_FILE);
+    dt_strbuf_add_fmt(&path, "%s/%s", folder, file);
     for (int i = 0; i < TRIES; i++) {
         if (!renew && token_read(out, path.data))
             goto out;

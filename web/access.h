@@ -27,9 +27,12 @@ typedef struct dt_web_token {
     char text[DT_WEB_TOKEN_DIGITS + 1];
 } dt_web_token;
 
-/* Reads the token of `folder`, or creates it if missing. `renew`: replaces it, which invalidates all links and cookies.
+/* Reads the token of `folder` in the file of this name, or creates it if missing. `renew`: replaces it, which invalidates all links and cookies.
  * A token file that other users can read, or that another user owns, is also replaced. */
-dt_status dt_web_token_get(dt_web_token *out, const char *folder, bool renew, dt_error *err);
+dt_status dt_web_token_get(dt_web_token *out, const char *folder, const char *file, bool renew,
+                           dt_error *err);
+/* Returns false if the file has no token that only this user can read. */
+bool dt_web_token_read(dt_web_token *out, const char *folder, const char *file);
 
 typedef enum dt_web_entry {
     DT_WEB_ENTER,
@@ -46,6 +49,8 @@ typedef struct dt_web_access_request {
     const char *cookie;
 } dt_web_access_request;
 
+#define DT_WEB_WRITE_TOKEN_FILE "serve.write-token" /* the token of `dtrun serve --write` */
+
 /* Decides whether a request may enter. token NULL: every request may. */
 dt_web_entry dt_web_entry_of(const dt_web_access_request *access, const char *token);
 
@@ -54,7 +59,7 @@ dt_web_entry dt_web_entry_of(const dt_web_access_request *access, const char *to
  * Purpose  pages of other sites in a browser must not read this one. The browser sends such requests from this
  *          machine, so that the client's address is no help; but it always sends the name of the server that it
  *          addresses (Host), and the site of the page that makes the request (Origin).
- * Rules    GET or HEAD, else 405; Host names this machine and the port, else 403; Origin absent or that same place,
+ * Rules    GET or HEAD, else 405 (a change passes as GET: below); Host names this machine and the port, else 403; Origin absent or that same place,
  *          else 403
  *          On a Unix socket (port 0) the port is that of the proxy in front: any, but Origin must
  *          equal Host.
@@ -89,9 +94,31 @@ const dt_web_head_fault *dt_web_uri_fault(const char *uri);
 /* The fault of a URI in which a NUL byte came. */
 extern const dt_web_head_fault dt_web_nul_in_uri;
 
-/* NULL if the header is accepted. *seen is 0 before the first header of a request. */
+#define DT_WEB_MAY_HAVE_BODY (1u << 31)
+
+/* NULL if the header is accepted. *seen is 0 before the first header of a request, or DT_WEB_MAY_HAVE_BODY. */
 const dt_web_head_fault *dt_web_header_fault(unsigned *seen, const char *name, size_t name_bytes,
                                              const char *value, size_t value_bytes);
+
+/* changes: checks the head of a POST request, which a server with --write accepts.
+ *
+ * Purpose  a page of another site must not change anything with the cookie of this one. Browsers send forms and plain
+ *          texts to any site without asking; a JSON type they send elsewhere only after a preflight (OPTIONS), which is
+ *          refused. They always name the site of the page (Origin, Sec-Fetch-Site)
+ * Rules    Content-Type is application/json and nothing else (415); Content-Length is there (411) and at most
+ *          DT_WEB_BODY_BYTES_MAX (413); Sec-Fetch-Site, if present, is same-origin, and a request with a cookie has it or
+ *          an Origin, which the gate has compared (403)
+ */
+
+#define DT_WEB_BODY_BYTES_MAX ((size_t)192 << 10) /* a note in which JSON escapes every byte */
+
+typedef struct dt_web_change_head {
+    const char *type, *length, *origin, *site; /* headers; NULL: absent */
+    bool cookie;                               /* a cookie of this server was sent */
+} dt_web_change_head;
+
+/* NULL if the head is accepted. */
+const dt_web_head_fault *dt_web_change_fault(const dt_web_change_head *head);
 
 #ifdef __cplusplus
 }

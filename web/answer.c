@@ -173,7 +173,8 @@ static bool headers_add(struct MHD_Response *response, const dt_web_reply *reply
         if (!header_add(response, headers[i].name, headers[i].value))
             return false;
     return header_add(response, "Content-Type", reply->type) &&
-           (reply->status != 405 || header_add(response, "Allow", "GET, HEAD")) &&
+           (reply->status != 405 ||
+            header_add(response, "Allow", reply->allow != NULL ? reply->allow : "GET, HEAD")) &&
            (reply->status != 503 || header_add(response, "Retry-After", "1")) &&
            (reply->status != 401 || header_add(response, "WWW-Authenticate", "Bearer")) &&
            (reply->file_name == NULL || file_name_add(response, reply->file_name)) &&
@@ -247,20 +248,56 @@ static enum MHD_Result check_header(void *context, enum MHD_ValueKind kind, cons
     return check->fault == NULL ? MHD_YES : MHD_NO;
 }
 
+static const char *header_of(struct MHD_Connection *connection, const char *name)
+{
+    return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+}
+
+/* The port is part of the cookie's name, since browsers keep cookies by host alone: servers on
+ * other ports must not replace this server's cookie. */
+static void cookie_name(char *out, size_t size, const dt_web_site *site)
+{
+    snprintf(out, size, "dtrun-%d", site->listener.port);
+}
+
+static const dt_web_head_fault *change_fault(const dt_web_site *site,
+                                             struct MHD_Connection *connection)
+{
+    char name[32];
+
+    cookie_name(name, sizeof(name), site);
+    return dt_web_change_fault(&(dt_web_change_head){
+        .type = header_of(connection, "Content-Type"),
+        .length = header_of(connection, "Content-Length"),
+        .origin = header_of(connection, "Origin"),
+        .site = header_of(connection, "Sec-Fetch-Site"),
+        .cookie = MHD_lookup_connection_value(connection, MHD_COOKIE_KIND, name) != NULL});
+}
+
+/* Returns true for a request that may change something: POST to a server that writes. */
+static bool is_change(const dt_web_site *site, const char *method)
+{
+    return site->changes != NULL && strcmp(method, "POST") == 0;
+}
+
 /* Returns true if the gate and the checks of the head accept the request; else fills the reply
  * with the reason. `fault`: that of the URI, or NULL. */
 static bool gate_passes(dt_web_site *site, struct MHD_Connection *connection, const char *method,
                         const dt_web_head_fault *fault, dt_web_reply *reply)
 {
-    header_check check = {.fault = fault};
+    bool change = is_change(site, method);
+    header_check check = {.fault = fault, .seen = change ? DT_WEB_MAY_HAVE_BODY : 0};
     const char *reason = NULL;
     int status;
 
-    status = dt_web_gate(method, MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host"),
+    status = dt_web_gate(change ? "GET" : method,
+                         MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host"),
                          MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Origin"),
                          site->listener.port, site->listener.address, &reason);
     if (status == 0 && check.fault == NULL)
         MHD_get_connection_values_n(connection, MHD_HEADER_KIND, check_header, &check);
+    if (status == 0 && check.fault == NULL && change)
+        check.fault = change_fault(site, connection);
     if (status == 0 && check.fault != NULL) {
         status = check.fault->status;
         reason = check.fault->reason;
@@ -350,58 +387,113 @@ static const char *redirect_target(const dt_web_request *request, const dt_web_r
     return place;
 }
 
-/* The port is part of the cookie's name, since browsers keep cookies by host alone: servers on
- * other ports must not replace this server's cookie. */
-static void cookie_name(char *out, size_t size, const dt_web_site *site)
+/* What a client may do, by the tokens that it has sent. */
+typedef struct admitted {
+    dt_web_entry entry;
+    const char *token; /* for the cookie; NULL: none */
+    bool writes;
+} admitted;
+
+static admitted admit(const dt_web_site *site, const dt_web_access_request *access)
 {
-    snprintf(out, size, "dtrun-%d", site->listener.port);
+    admitted out = {.entry = dt_web_entry_of(access, site->token), .token = site->token};
+    dt_web_access_request closed = *access;
+    dt_web_entry writer;
+
+    if (site->token == NULL) { /* a Unix socket, which only this user can open */
+        out.writes = true;
+        return out;
+    }
+    if (site->write_token == NULL)
+        return out;
+    writer = dt_web_entry_of(access, site->write_token);
+    if (writer == DT_WEB_ENTER || writer == DT_WEB_SET_COOKIE)
+        out = (admitted){.entry = writer, .token = site->write_token};
+    closed.open = closed.page = false;
+    out.writes = dt_web_entry_of(&closed, site->write_token) == DT_WEB_ENTER;
+    return out;
 }
 
-/* Returns true if the client may see the resource; else fills the reply with the remedy. */
-static bool may_enter(dt_web_site *site, const dt_web_request *request, const dt_web_route *route,
-                      dt_web_reply *reply)
+static void refuse_token(dt_web_reply *reply, dt_web_entry entry, bool page)
 {
-    struct MHD_Connection *connection = request->connection;
-    char name[32];
-    dt_web_access_request access = {
-        .open = route->door == DT_WEB_OPEN,
-        .page = route->door == DT_WEB_PAGE,
-        .link = dt_web_argument(request, "token"),
-        .authorization = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Authorization")};
-    dt_web_entry entry;
+    int status = entry == DT_WEB_ANONYMOUS ? 401 : 403;
 
-    cookie_name(name, sizeof(name), site);
-    access.cookie = MHD_lookup_connection_value(connection, MHD_COOKIE_KIND, name);
-    entry = dt_web_entry_of(&access, site->token);
-    if (entry == DT_WEB_ENTER)
-        return true;
-    if (entry == DT_WEB_SET_COOKIE) {
-        dt_web_reply_file(reply, 303, "locked.html");
-        reply->location = redirect_target(request, route);
-        DT_ASSERT(snprintf(reply->cookie, sizeof(reply->cookie),
-                           "%s=%s; Path=/; Max-Age=31536000; HttpOnly; SameSite=Strict", name,
-                           site->token) < (int)sizeof(reply->cookie));
-    } else if (access.page) {
-        dt_web_reply_file(reply, entry == DT_WEB_ANONYMOUS ? 401 : 403, "locked.html");
-    } else {
-        reply_error(reply, entry == DT_WEB_ANONYMOUS ? 401 : 403,
+    if (page)
+        dt_web_reply_file(reply, status, "locked.html");
+    else
+        reply_error(reply, status,
                     entry == DT_WEB_ANONYMOUS
                         ? "this needs the server's token: open the link that 'dtrun serve --link' "
                           "prints, or send 'Authorization: Bearer' with the contents of "
                           "serve.token in its state folder"
                         : "this is not the server's token ('dtrun serve --link' prints its link)");
+}
+
+/* Returns true if the client may see the resource, and sets what it may do; else fills the reply with the remedy. */
+static bool may_enter(dt_web_site *site, dt_web_request *request, const dt_web_route *route,
+                      dt_web_reply *reply)
+{
+    struct MHD_Connection *connection = request->connection;
+    char name[32];
+    dt_web_access_request access = {.open = route->door == DT_WEB_OPEN,
+                                    .page = route->door == DT_WEB_PAGE,
+                                    .link = dt_web_argument(request, "token"),
+                                    .authorization = header_of(connection, "Authorization")};
+    admitted client;
+
+    cookie_name(name, sizeof(name), site);
+    access.cookie = MHD_lookup_connection_value(connection, MHD_COOKIE_KIND, name);
+    client = admit(site, &access);
+    request->may_write = client.writes && site->changes != NULL;
+    if (client.entry == DT_WEB_ENTER)
+        return true;
+    if (client.entry != DT_WEB_SET_COOKIE) {
+        refuse_token(reply, client.entry, access.page);
+        return false;
     }
+    dt_web_reply_file(reply, 303, "locked.html");
+    reply->location = redirect_target(request, route);
+    DT_ASSERT(snprintf(reply->cookie, sizeof(reply->cookie),
+                       "%s=%s; Path=/; Max-Age=31536000; HttpOnly; SameSite=Strict", name,
+                       client.token) < (int)sizeof(reply->cookie));
+    return false;
+}
+
+/* Returns true if the method fits the route, and the client may write what it changes; else fills the reply. */
+static bool may_change(const dt_web_route *route, const dt_web_request *request, bool change,
+                       dt_web_reply *reply)
+{
+    bool wanted = route->door == DT_WEB_WRITE;
+
+    if (change == wanted && (!change || request->may_write))
+        return true;
+    if (change && wanted) {
+        reply_error(reply, 403,
+                    "this token only reads: open the link that 'dtrun serve --write' prints, or "
+                    "send the contents of serve.write-token");
+        return false;
+    }
+    if (wanted && request->changes == NULL) {
+        reply_error(reply, 404, "this server changes nothing ('dtrun serve --write')");
+        return false;
+    }
+    reply->allow = wanted ? "POST" : NULL;
+    reply_error(reply, 405, wanted ? "this address takes POST" : "this address takes GET and HEAD");
     return false;
 }
 
 static enum MHD_Result answer(dt_web_site *site, struct MHD_Connection *connection,
-                              const char *path)
+                              const char *path, bool change)
 {
+    dt_web_client *client = dt_web_client_of(connection);
     dt_arena arena;
     dt_web_request request = {.arena = &arena,
                               .folder = site->folder,
                               .now_ms = dt_clock_wall_ms(),
-                              .connection = connection};
+                              .connection = connection,
+                              .live = &site->live,
+                              .commands = &site->commands,
+                              .changes = site->changes};
     dt_error err = DT_ERROR_INIT;
     dt_web_reply reply = {0};
     const dt_web_route *route;
@@ -409,11 +501,13 @@ static enum MHD_Result answer(dt_web_site *site, struct MHD_Connection *connecti
     dt_web_parts *parts = NULL;
     dt_status st;
 
-    request.live = &site->live;
-    request.commands = &site->commands;
+    if (client != NULL && client->body != NULL) {
+        request.body = client->body->data;
+        request.body_bytes = client->body->length;
+    }
     dt_arena_init(&arena, 0);
     route = dt_web_route_find(&request, path);
-    if (may_enter(site, &request, route, &reply)) {
+    if (may_enter(site, &request, route, &reply) && may_change(route, &request, change, &reply)) {
         st = page_make(route, &request, &reply, &parts, site, &err);
         if (st != DT_OK) /* messages name paths and runs, which a public route must not show */
             reply_error(&reply, http_status(st),
@@ -455,6 +549,28 @@ void *dt_web_uri_seen(void *context, const char *uri, struct MHD_Connection *con
     return (void *)(uintptr_t)fault;
 }
 
+/* Appends to the body of the request. Its length was checked before. */
+static void body_take(dt_web_client *client, const char *bytes, size_t length)
+{
+    if (client == NULL)
+        return;
+    if (client->body == NULL) {
+        client->body = dt_calloc(1, sizeof(*client->body));
+        dt_strbuf_init(client->body);
+    }
+    if (client->body->length + length <= DT_WEB_BODY_BYTES_MAX)
+        dt_strbuf_add(client->body, bytes, length);
+}
+
+void dt_web_body_drop(dt_web_client *client)
+{
+    if (client == NULL || client->body == NULL)
+        return;
+    dt_strbuf_release(client->body);
+    free(client->body);
+    client->body = NULL;
+}
+
 enum MHD_Result dt_web_answer(void *context, struct MHD_Connection *connection, const char *path,
                               const char *method, const char *version, const char *body,
                               size_t *body_bytes, void **seen)
@@ -471,10 +587,12 @@ enum MHD_Result dt_web_answer(void *context, struct MHD_Connection *connection, 
                    ? MHD_YES
                    : dt_web_respond(site, connection, &reply, NULL);
     }
-    if (*body_bytes > 0) { /* the body is discarded */
-        *body_bytes = 0;
+    if (*body_bytes > 0) {
+        if (is_change(site, method))
+            body_take(dt_web_client_of(connection), body, *body_bytes);
+        *body_bytes = 0; /* that of another request is discarded */
         return MHD_YES;
     }
     web_set_phase(site, dt_web_client_of(connection), DT_WEB_WORKING);
-    return answer(site, connection, path);
+    return answer(site, connection, path, is_change(site, method));
 }

@@ -79,24 +79,16 @@ typedef struct running {
     double sent;           /* when something was last sent */
 } running;
 
-/* Makes the command's environment: the client's terminal, without the server's token and DTRUN_SERVER. */
-static dt_status make_environment(char ***out, const dt_web_request *request, dt_error *err)
+size_t dt_web_environment(char ***out, dt_arena *arena, size_t more)
 {
     static const char *const left_out[] = {"DTRUN_SERVER=", "DTRUN_TOKEN=",    "DTRUN_TOKEN_FILE=",
                                            "LC_ALL=",       "DTRUN_TERMINAL=", "JOURNAL_STREAM="};
-    int64_t columns, rows, colour, unicode, terminal;
     size_t count = 0, kept = 0;
-    dt_status st = DT_OK;
     char **all;
 
-    DT_TRY(dt_web_argument_int(&columns, request, "columns", 80, 1, 10000, err));
-    DT_TRY(dt_web_argument_int(&rows, request, "rows", 24, 1, 10000, err));
-    DT_TRY(dt_web_argument_int(&colour, request, "colour", 0, 0, 1, err));
-    DT_TRY(dt_web_argument_int(&unicode, request, "unicode", 1, 0, 1, err));
-    DT_TRY(dt_web_argument_int(&terminal, request, "terminal", 0, 0, 1, err));
     while (environ[count] != NULL)
         count++;
-    all = dt_arena_alloc_array(request->arena, count + 3, sizeof(*all));
+    all = dt_arena_alloc_array(arena, count + more + 1, sizeof(*all));
     for (size_t i = 0; i < count; i++) {
         bool leave = false;
 
@@ -105,6 +97,25 @@ static dt_status make_environment(char ***out, const dt_web_request *request, dt
         if (!leave)
             all[kept++] = environ[i];
     }
+    all[kept] = NULL;
+    *out = all;
+    return kept;
+}
+
+/* Makes the command's environment, with the client's terminal. */
+static dt_status make_environment(char ***out, const dt_web_request *request, dt_error *err)
+{
+    int64_t columns, rows, colour, unicode, terminal;
+    dt_status st = DT_OK;
+    size_t kept;
+    char **all;
+
+    DT_TRY(dt_web_argument_int(&columns, request, "columns", 80, 1, 10000, err));
+    DT_TRY(dt_web_argument_int(&rows, request, "rows", 24, 1, 10000, err));
+    DT_TRY(dt_web_argument_int(&colour, request, "colour", 0, 0, 1, err));
+    DT_TRY(dt_web_argument_int(&unicode, request, "unicode", 1, 0, 1, err));
+    DT_TRY(dt_web_argument_int(&terminal, request, "terminal", 0, 0, 1, err));
+    kept = dt_web_environment(&all, request->arena, 2);
     all[kept++] = dt_arena_printf(request->arena, "LC_ALL=%s", unicode != 0 ? "C.UTF-8" : "C");
     all[kept++] = dt_arena_printf(request->arena, "DTRUN_TERMINAL=%s:%lldx%lld%s",
                                   terminal != 0 ? "terminal" : "file", (long long)columns,

@@ -13,6 +13,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "base/strbuf.h"
 
 typedef struct dt_web_listener {
     int fd;
@@ -57,7 +58,8 @@ typedef struct dt_web_client {
     double since; /* monotonic seconds */
     struct in6_addr address;
     int fd;
-    bool claimed; /* the HTTP library has accepted it */
+    bool claimed;    /* the HTTP library has accepted it */
+    dt_strbuf *body; /* of the request that its own thread receives; NULL: none */
 } dt_web_client;
 
 typedef struct dt_web_limits {

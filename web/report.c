@@ -139,6 +139,7 @@ static dt_status add_run(dt_strbuf *out, const dt_web_report *report, const char
                  {"/checkpoints", none},
                  {"/evaluations", none},
                  {"/samples", some},
+                 {"/notes", none},
                  {"/events", all}};
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         const char *path = dt_arena_printf(&arena, "/api/v1/runs/%s%s", run, parts[i].below);

@@ -224,6 +224,7 @@ dt_status dt_web_requested_query(dt_web_query *out, dt_web_request *request, int
     dt_run_search *search = &out->search;
     dt_status st = DT_OK;
     dt_run_state state;
+    int64_t archived;
     dt_strbuf key;
 
     *out = (dt_web_query){.search = {.state = -1}};
@@ -240,9 +241,11 @@ dt_status dt_web_requested_query(dt_web_query *out, dt_web_request *request, int
     search->words = kept_argument(request, "q", arena);
     search->group = kept_argument(request, "group", arena);
     search->tag = kept_argument(request, "tag", arena);
+    DT_TRY(dt_web_argument_int(&archived, request, "archived", 0, 0, 1, err));
+    search->archived = archived != 0;
     read_sort(search, kept_argument(request, "sort", arena));
-    dt_strbuf_add_fmt(&key, "?%lld %lld %d %d %s", (long long)search->limit,
-                      (long long)search->offset, search->state, search->rising,
+    dt_strbuf_add_fmt(&key, "?%lld %lld %d %d %d %s", (long long)search->limit,
+                      (long long)search->offset, search->state, search->archived, search->rising,
                       search->sort != NULL ? search->sort : "-");
     for (int i = 0; i < 3; i++) {
         const char *text = i == 0 ? search->words : i == 1 ? search->group : search->tag;

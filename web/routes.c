@@ -18,6 +18,10 @@ EMBEDDED(list_js);
 EMBEDDED(queue_js);
 EMBEDDED(run_js);
 EMBEDDED(why_js);
+EMBEDDED(change_js);
+EMBEDDED(actions_js);
+EMBEDDED(note_js);
+EMBEDDED(markdown_js);
 EMBEDDED(panels_js);
 EMBEDDED(evaluations_js);
 EMBEDDED(samples_js);
@@ -59,6 +63,10 @@ static const struct {
     {"queue.js", SCRIPT, dt_embedded_queue_js, dt_embedded_queue_js_end},
     {"run.js", SCRIPT, dt_embedded_run_js, dt_embedded_run_js_end},
     {"why.js", SCRIPT, dt_embedded_why_js, dt_embedded_why_js_end},
+    {"change.js", SCRIPT, dt_embedded_change_js, dt_embedded_change_js_end},
+    {"actions.js", SCRIPT, dt_embedded_actions_js, dt_embedded_actions_js_end},
+    {"note.js", SCRIPT, dt_embedded_note_js, dt_embedded_note_js_end},
+    {"markdown.js", SCRIPT, dt_embedded_markdown_js, dt_embedded_markdown_js_end},
     {"panels.js", SCRIPT, dt_embedded_panels_js, dt_embedded_panels_js_end},
     {"evaluations.js", SCRIPT, dt_embedded_evaluations_js, dt_embedded_evaluations_js_end},
     {"samples.js", SCRIPT, dt_embedded_samples_js, dt_embedded_samples_js_end},
@@ -146,6 +154,15 @@ static const dt_web_route routes[] = {
     {"/api/v1/table", dt_web_table, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
     {"/api/v1/keys", dt_web_keys, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
     {"/api/v1/csv", dt_web_csv, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
+    /* changes */
+    {"/api/v1/rights", dt_web_rights, NULL, DT_WEB_NO_STORE, DT_WEB_LOCKED},
+    {"/api/v1/runs/ID/name", dt_web_change_name, NULL, DT_WEB_NO_STORE, DT_WEB_WRITE},
+    {"/api/v1/runs/ID/note", dt_web_change_note, NULL, DT_WEB_NO_STORE, DT_WEB_WRITE},
+    {"/api/v1/runs/ID/tags", dt_web_change_tags, NULL, DT_WEB_NO_STORE, DT_WEB_WRITE},
+    {"/api/v1/runs/ID/archive", dt_web_change_archive, NULL, DT_WEB_NO_STORE, DT_WEB_WRITE},
+    {"/api/v1/runs/ID/stop", dt_web_change_stop, NULL, DT_WEB_NO_STORE, DT_WEB_WRITE},
+    {"/api/v1/runs/ID/remove", dt_web_change_remove, NULL, DT_WEB_NO_STORE, DT_WEB_WRITE},
+    {"/api/v1/changes/ID", dt_web_change_result, NULL, DT_WEB_NO_STORE, DT_WEB_LOCKED},
     {"/api/v1/queue", dt_web_queue, NULL, DT_WEB_LITTLE, DT_WEB_LOCKED},
     {"/api/v1/command", dt_web_command, NULL, DT_WEB_NO_STORE, DT_WEB_LOCKED},
     /* for monitoring programs */
@@ -158,6 +175,10 @@ static const dt_web_route routes[] = {
     {"/queue.js", web_file, "queue.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/run.js", web_file, "run.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/why.js", web_file, "why.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/change.js", web_file, "change.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/actions.js", web_file, "actions.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/note.js", web_file, "note.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/markdown.js", web_file, "markdown.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/panels.js", web_file, "panels.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/evaluations.js", web_file, "evaluations.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/samples.js", web_file, "samples.js", DT_WEB_NO_STORE, DT_WEB_OPEN},

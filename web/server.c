@@ -64,6 +64,7 @@ static void on_completed(void *context, struct MHD_Connection *connection, void 
     dt_web_client *client = dt_web_client_of(connection);
     server *web = context;
 
+    dt_web_body_drop(client);
     if (client != NULL)
         dt_web_admission_phase(&web->site.admission, client, DT_WEB_ASKING);
 }
@@ -207,6 +208,7 @@ static void daemon_stop(server *web)
     dt_web_stores_end_waits(&web->site.stores);
     dt_web_live_end_waits(&web->site.live);
     atomic_store(&web->site.commands.closing, true);
+    dt_web_changes_end_waits(web->site.changes);
     if (web->daemon != NULL)
         MHD_stop_daemon(web->daemon); /* closes all connections and waits for their threads */
     dt_web_live_end(&web->site.live);
@@ -229,9 +231,12 @@ dt_status dt_web_serve(const dt_web_options *options, dt_error *err)
     char url[160];
 
     dt_arena_init(&arena, 0);
-    web.site.token = options->token;
-    web.site.commands.rules = options->command;
     pthread_mutex_init(&web.site.commands.checking, NULL);
+    web.site.token = options->token;
+    web.site.write_token = options->write_token;
+    if (options->changes != NULL)
+        DT_TRY(dt_web_changes_begin(&web.site.changes, options->changes, err));
+    web.site.commands.rules = options->command;
     DT_TRY(folder_find(&web.site.folder, &store_path, &arena, err));
     DT_TRY(dt_web_listen(&web.site.listener,
                          options->listen != NULL ? options->listen : DT_WEB_LISTEN_DEFAULT, err));
@@ -248,6 +253,7 @@ out:
     dt_web_listener_close(&web.site.listener);
     close_when_open(web.wake);
     dt_web_stores_close(&web.site.stores);
+    dt_web_changes_end(web.site.changes);
     pthread_mutex_destroy(&web.site.commands.checking);
     dt_arena_release(&arena);
     return st;

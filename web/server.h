@@ -1,4 +1,4 @@
-/* server: serves the page and the JSON API over HTTP, read-only, to users of this machine.
+/* server: serves the page and the JSON API over HTTP to users of this machine; it reads, unless `changes` is set.
  *
  * Each connection has a thread; listen.h limits their number, web_int.h the handles of the store. Listens on loopback
  * addresses and Unix sockets only. docs/api.md lists what is served.
@@ -18,10 +18,12 @@ extern "C" {
 #define DT_WEB_LISTEN_DEFAULT "127.0.0.1:8642"
 
 typedef struct dt_web_options {
-    const char *listen;     /* "127.0.0.1:8642", "localhost:8642", "[::1]:8642", "unix:PATH"; NULL:
+    const char *listen;      /* "127.0.0.1:8642", "localhost:8642", "[::1]:8642", "unix:PATH"; NULL:
                                the default; port 0: any free port */
-    const char *token;      /* access.h; NULL: no token is required */
-    const char *store_path; /* NULL: $XDG_STATE_HOME/dtrun/store.db; logs and checkpoints are
+    const char *token;       /* access.h; NULL: no token is required */
+    const char *write_token; /* enters as well, and may change runs; NULL: none */
+    const char *changes; /* the program whose commands change runs (change.h); NULL: only reads */
+    const char *store_path;       /* NULL: $XDG_STATE_HOME/dtrun/store.db; logs and checkpoints are
                                looked for below its folder */
     dt_web_command_rules command; /* commands for clients on other machines */
     int stop_fd;                  /* the server ends when this is readable or hung up; -1: never */

@@ -17,6 +17,7 @@
 #include "store/event.h"
 #include "store/run.h"
 #include "store/run_value.h"
+#include "web/change.h"
 #include "web/command.h"
 #include "web/listen.h"
 
@@ -204,6 +205,10 @@ typedef struct dt_web_request {
     const char *const *arguments;      /* of such a request: a name, its value, ..., NULL */
     struct dt_web_live *live;          /* NULL in such a request */
     struct dt_web_commands *commands;  /* command.h; NULL in such a request */
+    dt_web_changes *changes;           /* change.h; NULL: this server changes nothing */
+    bool may_write;                    /* the client may change runs */
+    const char *body;                  /* of a change; ends with a NUL byte */
+    size_t body_bytes;
 } dt_web_request;
 
 #define DT_WEB_PART_BYTES ((size_t)32 << 10) /* a part's approximate size, or one larger item */
@@ -226,6 +231,7 @@ typedef struct dt_web_reply {
     dt_web_stream stream;  /* or a stream */
     const char *file_name; /* for a download; NULL: the browser shows the answer */
     const char *location;  /* of a redirection; NULL: none */
+    const char *allow;     /* the methods of a 405; NULL: GET and HEAD */
     char cookie[160];      /* to set; "": none */
     bool close;            /* the connection ends with this answer */
 } dt_web_reply;
@@ -262,6 +268,10 @@ dt_status dt_web_run(dt_run *out, const dt_web_request *request, dt_error *err);
 /* Returns the answer of /api/v1/runs/ID; new reference. */
 dt_status dt_web_run_view_json(json_t **out, dt_web_request *request, dt_error *err);
 
+/* Copies the environment of this process to an array in the arena, without the server's token and DTRUN_SERVER; returns
+ * the number of variables, after which there is room for `more` and NULL. (api_command.c) */
+size_t dt_web_environment(char ***out, dt_arena *arena, size_t more);
+
 /* --- the page functions; routes.c has the table */
 dt_status dt_web_runs(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_run_view(dt_web_request *request, dt_web_reply *reply, dt_error *err);
@@ -284,6 +294,14 @@ dt_status dt_web_logs(dt_web_request *request, dt_web_reply *reply, dt_error *er
 dt_status dt_web_live_of_run(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_live_of_several(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_prometheus(dt_web_request *request, dt_web_reply *reply, dt_error *err);
+dt_status dt_web_rights(dt_web_request *request, dt_web_reply *reply, dt_error *err);
+dt_status dt_web_change_name(dt_web_request *request, dt_web_reply *reply, dt_error *err);
+dt_status dt_web_change_note(dt_web_request *request, dt_web_reply *reply, dt_error *err);
+dt_status dt_web_change_tags(dt_web_request *request, dt_web_reply *reply, dt_error *err);
+dt_status dt_web_change_archive(dt_web_request *request, dt_web_reply *reply, dt_error *err);
+dt_status dt_web_change_stop(dt_web_request *request, dt_web_reply *reply, dt_error *err);
+dt_status dt_web_change_remove(dt_web_request *request, dt_web_reply *reply, dt_error *err);
+dt_status dt_web_change_result(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_command(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_queue(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 
@@ -323,6 +341,7 @@ typedef enum dt_web_cost {
 typedef enum dt_web_door {
     DT_WEB_LOCKED, /* requires the token */
     DT_WEB_PAGE,   /* requires the token; a page for people, which a link may open */
+    DT_WEB_WRITE,  /* a change: POST, and requires the token to write */
     DT_WEB_OPEN    /* public: has no data of runs */
 } dt_web_door;
 
@@ -405,13 +424,15 @@ void dt_web_log_tail_close(dt_web_log_tail *tail);
 /* site: holds the state that the threads of a server share. */
 
 typedef struct dt_web_site {
-    const char *folder; /* of the store: runs/ID/ is in it */
-    const char *token;  /* required for all but public routes; NULL: not required */
+    const char *folder;      /* of the store: runs/ID/ is in it */
+    const char *token;       /* required for all but public routes; NULL: not required */
+    const char *write_token; /* accepted as well; required for changes, unless `token` is NULL */
     dt_web_listener listener;
     dt_web_stores stores;
     dt_web_admission admission;
     dt_web_live live;
     dt_web_commands commands;
+    dt_web_changes *changes; /* NULL: this server only reads */
 } dt_web_site;
 
 /* respond: sends a reply: headers, and a body at once or in parts.
@@ -428,6 +449,9 @@ enum MHD_Result dt_web_respond(dt_web_site *site, struct MHD_Connection *connect
 
 /* Returns the client of a connection; NULL if it has none. */
 dt_web_client *dt_web_client_of(struct MHD_Connection *connection);
+
+/* Forgets the body of the client's request; NULL is accepted. */
+void dt_web_body_drop(dt_web_client *client);
 
 /* MHD's callback with the URI as it came, before MHD parses its arguments: returns the fault of the URI, which MHD
  * passes on in *seen; NULL if the URI is accepted. */

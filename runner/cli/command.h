@@ -69,7 +69,7 @@ extern const dt_command dt_command_launch, dt_command_stop, dt_command_resume, d
     dt_command_list, dt_command_show, dt_command_logs, dt_command_metrics, dt_command_export,
     dt_command_import, dt_command_init, dt_command_chat, dt_command_checkpoints,
     dt_command_generate, dt_command_score, dt_command_doctor, dt_command_plan, dt_command_validate,
-    dt_command_smoke, dt_command_schema, dt_command_serve, dt_command_supervise, dt_command_tag,
+    dt_command_smoke, dt_command_schema, dt_command_serve, dt_command_supervise, dt_command_tag, dt_command_archive,
     dt_command_top, dt_command_note, dt_command_rename, dt_command_rm, dt_command_gc,
     dt_command_store, dt_command_sql, dt_command_run, dt_command_wait, dt_command_fork,
     dt_command_compare, dt_command_data, dt_command_help, dt_command_completion,

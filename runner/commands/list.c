@@ -25,6 +25,7 @@ static dt_status read_selection(dt_run_selection *out, const dt_call *call, dt_e
                               .tags_count = tags->items_count,
                               .group = dt_arguments_get(args, "group")->text,
                               .name = dt_arguments_get(args, "name")->text,
+                              .archived = dt_arguments_flag(args, "archived"),
                               .limit = dt_arguments_get(args, "limit")->integer,
                               .sort = sort};
     if (state->given && dt_run_state_parse(&wanted, state->text))
@@ -192,6 +193,8 @@ static dt_status list(dt_call *call, dt_error *err)
         DT_TRY(print_text(store, &entries, &columns, !dt_run_selection_is_plain(&selection), call,
                           err));
     }
+    if (entries.archived > 0)
+        dt_report_note(call, "archived runs are left out: 'dtrun list --archived' shows them");
     if (entries.more)
         dt_report_note(call, "there are %s: 'dtrun list -n 0' shows all",
                        selection.sort != NULL ? "more" : "older ones");
@@ -214,6 +217,7 @@ static const dt_option options[] = {
      .kind = DT_OPTION_TEXT,
      .value = "GLOB",
      .help = "only runs of this name, as in --name 'gpt-*'"},
+    {.name = "archived", .kind = DT_OPTION_FLAG, .help = "also runs that were archived"},
     {.name = "since",
      .kind = DT_OPTION_TEXT,
      .value = "TIME",

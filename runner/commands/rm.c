@@ -8,6 +8,7 @@
 #include "runner/supervisor/folder/run_folder.h"
 #include "runner/term/term.h"
 #include "runner/view/runs/runs.h"
+#include "store/event.h"
 
 typedef struct removal {
     dt_run run;
@@ -87,6 +88,37 @@ static dt_status ask(const removal *runs, size_t count, const dt_call *call, dt_
     return DT_FAIL(err, DT_ERR_USAGE, "nothing was removed");
 }
 
+/* Makes the entry of a run that is or would be removed. */
+static json_t *removal_json(dt_store *store, const removal *one, const dt_call *call)
+{
+    json_t *out = json_pack("{s:s, s:s, s:I, s:I}", "run", one->run.id, "name", one->run.name,
+                            "bytes", (json_int_t)one->bytes, "step", (json_int_t)one->run.step);
+    const char *folder = one->rest;
+    dt_store_checkpoint *all;
+    int64_t count, kept = 0;
+
+    if (one->rest == NULL) {
+        (void)dt_run_path(&folder, one->run.id, NULL, call->arena, NULL);
+        if (dt_store_checkpoint_list(store, &all, &count, one->run.id, call->arena, NULL) == DT_OK)
+            for (int64_t i = 0; i < count; i++)
+                kept += dt_store_checkpoint_exists(&all[i]);
+    }
+    json_object_set_new(out, "checkpoints", json_integer(kept));
+    json_object_set_new(out, "folder", dt_json_text(folder != NULL ? folder : ""));
+    return out;
+}
+
+/* Says what would be removed. */
+static void say_removal(const removal *one, const dt_call *call)
+{
+    char size[DT_FORMAT_SIZE];
+
+    dt_report_note(
+        call, "would remove run '%s' (%s, %s at step %lld): %s", one->run.id, one->run.name,
+        one->rest != NULL ? "leftover files" : dt_run_state_name(one->run.state),
+        (long long)one->run.step, dt_format_bytes(size, sizeof(size), (double)one->bytes));
+}
+
 static void warn(const char *message)
 {
     dt_report_say("%s", message);
@@ -96,6 +128,7 @@ static dt_status remove_runs(dt_call *call, dt_error *err)
 {
     size_t count = (size_t)call->args->operands_count;
     removal *runs = dt_arena_alloc_array(call->arena, count, sizeof(runs[0]));
+    bool dry = dt_arguments_flag(call->args, "dry-run");
     json_t *removed = json_array(), *object;
     dt_store *store = NULL;
     dt_status st = DT_OK;
@@ -107,19 +140,24 @@ static dt_status remove_runs(dt_call *call, dt_error *err)
             if (strcmp(runs[j].run.id, runs[i].run.id) == 0)
                 DT_THROW(err, DT_ERR_USAGE, "run '%s' is given twice", runs[i].run.id);
     }
-    DT_TRY(ask(runs, count, call, err));
+    if (!dry)
+        DT_TRY(ask(runs, count, call, err));
     for (size_t i = 0; i < count; i++) {
+        json_array_append_new(removed, removal_json(store, &runs[i], call));
+        if (dry) {
+            say_removal(&runs[i], call);
+            continue;
+        }
         if (runs[i].rest == NULL)
             DT_TRY(dt_run_wipe_nodes(&runs[i].run, dt_arguments_flag(call->args, "force"), warn,
                                      call->arena, err));
         DT_TRY(runs[i].rest != NULL ? dt_removal_finish(runs[i].rest, err)
                                     : dt_run_remove(store, runs[i].run.id, call->arena, err));
-        json_array_append_new(removed, json_pack("{s:s, s:I}", "run", runs[i].run.id, "bytes",
-                                                 (json_int_t)runs[i].bytes));
         dt_report_note(call, "removed run '%s'", runs[i].run.id);
     }
     if (call->json) {
         object = dt_report_object();
+        json_object_set_new(object, "dry_run", json_boolean(dry));
         json_object_set(object, "removed", removed);
         DT_TRY(dt_report_json(object, err));
     }
@@ -131,6 +169,9 @@ out:
 
 static const dt_option options[] = {
     {.name = "yes", .letter = 'y', .kind = DT_OPTION_FLAG, .help = "do not ask"},
+    {.name = "dry-run",
+     .kind = DT_OPTION_FLAG,
+     .help = "print what would be removed, and remove nothing"},
     {.name = "force",
      .kind = DT_OPTION_FLAG,
      .help =

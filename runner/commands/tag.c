@@ -1,24 +1,24 @@
 /* dtrun tag: adds and removes tags of a run. */
+#include "runner/commands/tag.h"
+
 #include "runner/cli/command.h"
 #include "runner/cli/report.h"
 #include "runner/cli/tags.h"
 #include "runner/supervisor/folder/run_folder.h"
 #include "runner/view/runs/runs.h"
 
-/* Reads and writes in one transaction: two people may tag one run. */
-static dt_status change(dt_store *store, dt_run *run, const dt_call *call, dt_error *err)
+dt_status dt_run_tag(dt_store *store, dt_run *run, const char *const *words, size_t count,
+                     dt_arena *arena, dt_error *err)
 {
-    const char *const *words = (const char *const *)call->args->operands + 1;
     dt_labels labels = {0};
     bool begun = false;
     dt_status st;
 
     DT_TRY(dt_store_begin(store, err));
     begun = true;
-    DT_TRY(dt_store_run_find(store, run, run->id, call->arena, err));
-    DT_TRY(dt_tags_change(&labels.tags, run->tags, words, (size_t)call->args->operands_count - 1,
-                          call->arena, err));
-    DT_TRY(dt_labels_change(store, run->id, &labels, call->arena, err));
+    DT_TRY(dt_store_run_find(store, run, run->id, arena, err));
+    DT_TRY(dt_tags_change(&labels.tags, run->tags, words, count, arena, err));
+    DT_TRY(dt_labels_change(store, run->id, &labels, arena, err));
     DT_TRY(dt_store_commit(store, err));
     begun = false;
     run->tags = labels.tags;
@@ -38,7 +38,8 @@ static dt_status tag(dt_call *call, dt_error *err)
     dt_strbuf_init(&text);
     DT_TRY(dt_runs_open(&store, &run, call->args->operands[0], call, err));
     if (call->args->operands_count > 1)
-        DT_TRY(change(store, &run, call, err));
+        DT_TRY(dt_run_tag(store, &run, (const char *const *)call->args->operands + 1,
+                          (size_t)call->args->operands_count - 1, call->arena, err));
     dt_strbuf_add_fmt(&text, "%s\n", run.tags);
     if (call->json)
         DT_TRY(dt_report_json(dt_runs_to_json(&run), err));

@@ -50,7 +50,7 @@ static void get(dt_web_token *token, const char *folder, bool renew)
 {
     dt_error err = DT_ERROR_INIT;
 
-    assert_int_equal(dt_web_token_get(token, folder, renew, &err), DT_OK);
+    assert_int_equal(dt_web_token_get(token, folder, DT_WEB_TOKEN_FILE, renew, &err), DT_OK);
     assert_int_equal(strlen(token->text), DT_WEB_TOKEN_DIGITS);
 }
 
@@ -89,7 +89,7 @@ static void test_the_token_stays_unless_others_may_have_read_it(void **state)
     assert_int_equal(lstat(path, &info), 0);
     assert_true(S_ISREG(info.st_mode));
     assert_int_equal(dt_file_remove_tree(folder, NULL), DT_OK);
-    assert_int_equal(dt_web_token_get(&first, folder, false, &err), DT_ERR_IO);
+    assert_int_equal(dt_web_token_get(&first, folder, DT_WEB_TOKEN_FILE, false, &err), DT_ERR_IO);
 }
 
 static int ask(test_web *web, test_answer *answer, const char *path, const char *header)

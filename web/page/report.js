@@ -8,7 +8,7 @@ const {runs, answers} = JSON.parse(document.getElementById('answers').textConten
 document.body.dataset.runs = runs.join(',');
 // Links do nothing: the linked pages are not part of the report.
 document.addEventListener('click', (event) => {
-  if (event.target.closest('a')) event.preventDefault();
+  if (event.target.closest('a:not([target])')) event.preventDefault(); // those of a note lead elsewhere
 });
 
 export const keepAddress = null; // a report cannot download anything

@@ -1,10 +1,12 @@
 // run: shows one run while it trains. News are merged into what is shown; cursors record how far it was read.
+import {Actions} from '/actions.js';
 import {chartTools, el, labelsOf, pill, pillOf, progressBar, setText, shownState} from '/dom.js';
 import {ACTIVE_MS, Live, QUIET_MS, getJson, isActive, keepAddress, poll} from '/live.js';
 import {Evaluations} from '/evaluations.js';
 import {Samples} from '/samples.js';
 import {Checkpoints, Output, Recipe, showAttempts, showChanges, showRanks} from '/panels.js';
 import {marksOf} from '/marks.js';
+import {Note} from '/note.js';
 import {Series} from '/series.js';
 import * as text from '/text.js';
 import {View, bindControls, nameItems} from '/view.js';
@@ -29,8 +31,6 @@ function showHead(run, nodes, now) {
   const labels = labelsOf(run);
   byId('labels').hidden = labels.length === 0;
   if (byId('labels').textContent !== labels.map((label) => label.textContent).join('')) byId('labels').replaceChildren(...labels);
-  byId('note').hidden = run.note === '';
-  setText(byId('note'), run.note);
   const state = pillOf(run);
   if (byId('state').textContent !== state.textContent) byId('state').replaceChildren(state);
 }
@@ -112,6 +112,8 @@ export function showRun() {
   const view = new View();
   const series = new Series(path);
   const charts = new RunCharts(byId('charts'), view, {tools: chartTools()});
+  const note = new Note(byId('note-card'), path);
+  const actions = new Actions(byId('actions'), byId('done'), note, () => again(true));
   const checkpoints = new Checkpoints(byId('checkpoints'), path);
   const evaluations = new Evaluations(byId('evaluations-card'), byId('evaluations'), path);
   const samples = new Samples(byId('samples-card'), byId('samples-step'), byId('samples'), path);
@@ -136,6 +138,8 @@ export function showRun() {
   const showView = (shown) => {
     byId('loading').hidden = true;
     showHead(shown.run, shown.nodes, shown.time_ms);
+    note.show(shown.run);
+    actions.show(shown.run);
     showChanges(byId('changes'), shown.attempts);
     showProgress(shown.run);
     showRanks(byId('ranks'), shown.nodes, shown.run);
@@ -165,6 +169,7 @@ export function showRun() {
   const showRemoved = () => {
     live.end();
     removed = true;
+    actions.hide();
     byId('state').replaceChildren(pill('removed'));
     byId('removed').hidden = false;
     byId('eta').textContent = '';

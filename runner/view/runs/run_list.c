@@ -90,6 +90,15 @@ bool dt_run_selection_is_plain(const dt_run_selection *selection)
            selection->name == NULL && selection->filters_count == 0 && selection->sort == NULL;
 }
 
+/* Whether the selection leaves the run out because it is archived. */
+static bool is_hidden(const dt_run_selection *selection, const dt_run *run)
+{
+    for (size_t i = 0; i < selection->tags_count; i++)
+        if (strcmp(selection->tags[i], DT_ARCHIVED) == 0)
+            return false;
+    return !selection->archived && dt_tags_have(run->tags, DT_ARCHIVED);
+}
+
 static bool passes_labels(const dt_run_selection *selection, const dt_run *run)
 {
     for (size_t i = 0; i < selection->tags_count; i++)
@@ -177,22 +186,34 @@ static void cut(dt_run_entries *entries, int64_t limit)
 dt_status dt_run_select(dt_run_entries *out, dt_store *store, const dt_run_selection *selection,
                         dt_arena *arena, dt_error *err)
 {
-    int64_t count, limit = dt_run_selection_is_plain(selection) && selection->limit > 0
-                               ? selection->limit + 1
-                               : 0;
+    int64_t limit =
+        dt_run_selection_is_plain(selection) && selection->limit > 0 ? selection->limit + 1 : 0;
+    int64_t count;
     dt_status st = DT_OK;
     dt_run *runs;
     bool good;
 
     *out = (dt_run_entries){0};
     DT_TRY(check_keys(store, selection, err));
-    DT_TRY(dt_store_run_list(store, &runs, &count, selection->state, limit, arena, err));
+    for (;; limit *= 2) { /* archived runs among the newest ones make room for older ones */
+        int64_t shown = 0;
+
+        DT_TRY(dt_store_run_list(store, &runs, &count, selection->state, limit, arena, err));
+        for (int64_t i = 0; i < count; i++)
+            shown += !is_hidden(selection, &runs[i]);
+        if (limit == 0 || count < limit || shown > selection->limit)
+            break;
+    }
     out->items = dt_arena_alloc_array(arena, (size_t)count + 1, sizeof(out->items[0]));
     for (int64_t i = 0; i < count; i++) {
         dt_run_entry *entry = &out->items[out->count];
 
         *entry = (dt_run_entry){.run = &runs[i]};
         DT_TRY(passes(&good, store, selection, entry, arena, err));
+        if (good && is_hidden(selection, entry->run)) {
+            out->archived++;
+            good = false;
+        }
         if (good)
             out->count++;
         else

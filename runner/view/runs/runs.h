@@ -162,6 +162,7 @@ typedef struct dt_run_selection {
     const char *const *tags; /* all must match */
     size_t tags_count;
     const char *group, *name; /* NULL: any; name is a glob */
+    bool archived;            /* also archived runs; those with the tag are also found by it */
     dt_run_filter *filters;   /* all must match */
     size_t filters_count;
     const char *sort; /* a key; NULL: newest first */
@@ -172,7 +173,8 @@ typedef struct dt_run_selection {
 typedef struct dt_run_entries {
     dt_run_entry *items;
     size_t count;
-    bool more; /* there are more beyond the limit */
+    bool more;       /* there are more beyond the limit */
+    size_t archived; /* runs that were left out since they are archived */
 } dt_run_entries;
 
 /* Whether the selection has only a state and a limit. */

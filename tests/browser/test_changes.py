@@ -1,0 +1,220 @@
+#!/usr/bin/python3
+"""Changes from the page in a headless Chromium, served by the real `dtrun serve --write`.
+
+usage: test_changes.py FILL_STORE DTRUN [TEST...]
+Exits 77 where python3-selenium, Chromium or its driver is missing.
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+import urllib.error
+import urllib.request
+
+import test_page
+from test_page import Browsing, messages
+
+try:
+    from selenium import webdriver
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+except ImportError:
+    sys.exit(77)
+
+DTRUN = None
+
+NOTE = """# Result of *night 3*
+
+A [good link](https://example.org/a?b=1), a [bad one](javascript:alert(1)), <img src=x onerror=alert(1)>
+and `a < b`.
+
+| key | loss |
+|-----|-----:|
+| lr  | 1.75 |
+
+- one
+  - inner **bold**
+- [x] done
+
+```
+<script>alert(1)</script>
+```"""
+
+
+class Changes(Browsing):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.mkdtemp(prefix="dtrun-state-")
+        os.environ.update({name: folder for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")})
+        os.makedirs(os.path.join(folder, "dtrun"), mode=0o700)
+        wrapper = os.path.join(folder, "serve")
+        with open(wrapper, "w") as script:  # prints what serve_store prints, and ends with its stdin
+            script.write(f"""#!/bin/bash
+rm -f {folder}/dtrun/store.db && mv "$1" {folder}/dtrun/store.db
+{DTRUN} serve --write --listen 127.0.0.1:0 --json >{folder}/served &
+until [ -s {folder}/served ]; do sleep 0.05; done
+python3 -c 'import json; o = json.load(open("{folder}/served")); print(o["url"]); print(o["link"], flush=True)'
+cat >/dev/null; kill %1; wait %1
+""")
+        os.chmod(wrapper, 0o700)
+        test_page.SERVE = wrapper
+        super().setUpClass()
+        cls.state = folder
+        with open(os.path.join(folder, "served")) as served:
+            cls.served = json.load(served)
+        cls.addClassCleanup(subprocess.run, ["rm", "-r", "--", folder], check=True)
+
+    def setUp(self):
+        self.look(1280, 900)
+
+    def tearDown(self):
+        self.assertEqual([entry for entry in messages(self.browser) if "409" not in entry["message"] and "400" not in entry["message"]], [])
+
+    def ask(self, path, body=None):
+        token = self.served["link"].rpartition("=")[2]
+        request = urllib.request.Request(self.url + path[1:], None if body is None else json.dumps(body).encode(),
+                                         {"Authorization": f"Bearer {token}", "Content-Type": "application/json"})
+        with urllib.request.urlopen(request) as answer:
+            return json.load(answer)
+
+    def find(self, css):
+        return self.browser.find_element(By.CSS_SELECTOR, css)
+
+    def press(self, words, within="#actions"):
+        """Clicks the button by a script: WebDriver reports a button that its own click has removed as missing."""
+        self.wait(lambda: self.browser.execute_script(
+            "const [at] = [...document.querySelectorAll(arguments[0])].filter((b) => b.textContent === arguments[1] && !b.disabled"
+            " && b.checkVisibility()); at?.click(); return Boolean(at)", f"{within} button", words))
+
+    def type(self, css, words):
+        self.find(css).clear()
+        self.find(css).send_keys(words)
+
+    def test_a_run_is_renamed_tagged_and_archived_and_other_pages_see_it(self):
+        rows = lambda: len(self.browser.find_elements(By.CSS_SELECTOR, "#runs tbody tr"))
+        self.open("", lambda: rows() > 4)
+        count = rows()
+        listed = self.browser.current_window_handle
+        self.browser.switch_to.new_window("tab")
+        self.addCleanup(lambda: (self.browser.close(), self.browser.switch_to.window(listed)))
+        self.open_run("h7c2qa")
+        run = self.browser.current_window_handle
+        self.press("Rename")
+        self.find("dialog input").send_keys(Keys.ESCAPE)
+        self.wait(lambda: not self.browser.find_elements(By.CSS_SELECTOR, "dialog"))
+        self.press("Rename")
+        self.type("dialog input", "../x")
+        self.press("Rename", "dialog")
+        self.wait(lambda: "the name '../x'" in self.text("dialog .reason"))  # what the command says
+        self.type("dialog input", "better")
+        self.find("dialog input").send_keys(Keys.ENTER)
+        self.wait(lambda: self.text("#name") == "better")
+        self.press("Tags")
+        self.type("dialog input", "keep night/1")
+        self.press("Save", "dialog")
+        self.wait(lambda: self.texts("#labels .tag") == ["keep", "night/1"])
+        self.wait(lambda: "renamed" in self.text("#output") and "night/1" in self.text("#output"))
+        self.browser.switch_to.window(listed)
+        self.wait(lambda: "better" in self.texts("#runs strong"))
+        self.browser.switch_to.window(run)
+        self.press("Archive")
+        self.wait(lambda: "lists leave it out" in self.text("#done"))
+        self.browser.switch_to.window(listed)
+        self.wait(lambda: rows() == count - 1)
+        self.browser.switch_to.window(run)
+        self.press("Unarchive")
+        self.browser.switch_to.window(listed)
+        self.wait(lambda: rows() == count)
+        self.browser.switch_to.window(run)
+        self.shoot("actions")
+
+    def test_a_note_is_markdown_and_two_who_edit_it_lose_nothing(self):
+        self.open_run("m4x9tr")
+        self.press("Add a note")
+        self.find("#note-card textarea").send_keys(NOTE)
+        self.press("Preview", "#note-card")
+        self.wait(lambda: self.text("#note-card .preview h3") == "Result of night 3")
+        self.press("Write", "#note-card")
+        self.find("#note-card textarea").send_keys(Keys.CONTROL, Keys.ENTER)
+        self.wait(lambda: self.texts("#note h3") == ["Result of night 3"])
+        self.assertEqual(self.ask("/api/v1/runs/m4x9tr/notes")["note"], NOTE)
+        self.assertEqual(self.script("return [...document.querySelectorAll('#note a')].map((a) => [a.href, a.rel, a.target].join(' '))"),
+                         ["https://example.org/a?b=1 noopener noreferrer nofollow _blank"])
+        self.assertIn("[bad one](javascript:alert(1))", self.text("#note"))
+        self.assertIn("<img src=x onerror=alert(1)>", self.text("#note"))
+        self.assertEqual(self.script("return document.querySelectorAll('#note img, #note script').length"), 0)
+        self.assertEqual(self.texts("#note td"), ["lr", "1.75"])
+        self.assertEqual(self.text("#note li li"), "inner bold")
+        self.assertEqual(self.text("#note pre code"), "<script>alert(1)</script>")
+        self.shoot("note")
+        self.press("Edit", "#note-card")
+        area = self.find("#note-card textarea")
+        self.assertEqual(area.get_attribute("value"), NOTE)
+        area.clear()
+        area.send_keys("mine")
+        self.ask("/api/v1/runs/m4x9tr/note", {"note": "# theirs"})  # somebody else is faster
+        self.wait(lambda: self.texts("#note-card .newer h3") == ["theirs"])
+        self.assertEqual(area.get_attribute("value"), "mine")
+        self.shoot("note-conflict")
+        area.send_keys(Keys.ESCAPE)
+        self.wait(lambda: "Not saved yet" in self.text("#note-card .editor"))
+        area.send_keys(Keys.ESCAPE)
+        self.wait(lambda: self.texts("#note h3") == ["theirs"])
+        self.press("Edit", "#note-card")  # the text is still there
+        self.assertEqual(self.find("#note-card textarea").get_attribute("value"), "mine")
+        # both save at the same moment: the second is refused, sees the newer text, and keeps its own
+        self.script("const send = fetch; globalThis.fetch = async (...given) => { if (given[1]?.method === 'POST') {"
+                    " globalThis.fetch = send; await send('/api/v1/runs/m4x9tr/note', {method: 'POST', headers:"
+                    " {'Content-Type': 'application/json'}, body: JSON.stringify({note: '# faster'})}); } return send(...given); }")
+        self.press("Save", "#note-card")
+        self.wait(lambda: "Not saved: see below." in self.text("#note-card .editor") and self.texts("#note-card .newer h3") == ["faster"])
+        self.assertEqual(self.find("#note-card textarea").get_attribute("value"), "mine")
+        self.press("Save", "#note-card")
+        self.wait(lambda: self.text("#note") == "mine")
+        self.press("3 earlier versions", "#note-card")
+        self.wait(lambda: len(self.browser.find_elements(By.CSS_SELECTOR, ".versions details")) == 3)
+        self.find(".versions details:last-child summary").click()
+        self.wait(lambda: self.text(".versions details:last-child h3") == "Result of night 3")
+        self.assertEqual([note["note"] for note in self.ask("/api/v1/runs/m4x9tr/notes")["notes"]], [NOTE, "# theirs", "# faster", "mine"])
+        for scheme in ("light", "dark"):
+            self.look(390, 844, scheme)
+            self.wait(lambda: self.script("return document.documentElement.scrollWidth") <= 390)
+            self.shoot(f"note-phone-{scheme}")
+
+    def test_a_run_is_deleted_by_its_name_and_a_link_that_reads_shows_no_buttons(self):
+        self.open_run("b1d5wn")
+        self.press("Delete")
+        name = self.text("#name")
+        self.wait(lambda: "Checkpoints" in self.text("dialog .facts"))
+        button = lambda: next(one for one in self.browser.find_elements(By.CSS_SELECTOR, "dialog button") if one.text == "Delete")
+        self.assertFalse(button().is_enabled())
+        self.type("dialog input", name[:-1])
+        self.assertFalse(button().is_enabled())
+        self.shoot("delete")
+        self.find("dialog input").send_keys(name[-1])
+        button().click()
+        self.wait(lambda: self.browser.current_url == self.url and "k3v9x2" in self.texts("#runs tbody code"))
+        self.assertNotIn("b1d5wn", self.texts("#runs tbody code"))
+        self.browser.delete_all_cookies()
+        self.browser.get(self.served["read_link"])
+        self.addCleanup(self.browser.get, self.link)
+        self.open_run("h7c2qa")
+        self.wait(lambda: self.script("return performance.getEntriesByType('resource').some((e) => e.name.includes('/rights') && e.responseEnd > 0)"))
+        self.assertFalse(self.find("#actions").is_displayed())
+        self.assertEqual(self.texts("#note-card button"), [])
+        answer = self.browser.execute_async_script(
+            "fetch('/api/v1/runs/h7c2qa/name', {method: 'POST', headers: {'Content-Type': 'application/json'}, body: '{\"name\": \"x\"}'})"
+            ".then((a) => arguments[0](a.status))")
+        self.assertEqual(answer, 403)
+        self.browser.get_log("browser")
+
+
+if __name__ == "__main__":
+    if not (test_page.BROWSER and test_page.DRIVER):
+        print("Chromium or its driver is missing")
+        sys.exit(77)
+    test_page.FILL, DTRUN = sys.argv[1], os.path.abspath(sys.argv[2])
+    test_page.SHOTS = os.environ.get("DTRUN_SHOTS")
+    unittest.main(argv=[sys.argv[0]] + sys.argv[3:])
