@@ -20,6 +20,7 @@ EMBEDDED(run_js);
 EMBEDDED(why_js);
 EMBEDDED(change_js);
 EMBEDDED(actions_js);
+EMBEDDED(bulk_js);
 EMBEDDED(note_js);
 EMBEDDED(markdown_js);
 EMBEDDED(panels_js);
@@ -65,6 +66,7 @@ static const struct {
     {"why.js", SCRIPT, dt_embedded_why_js, dt_embedded_why_js_end},
     {"change.js", SCRIPT, dt_embedded_change_js, dt_embedded_change_js_end},
     {"actions.js", SCRIPT, dt_embedded_actions_js, dt_embedded_actions_js_end},
+    {"bulk.js", SCRIPT, dt_embedded_bulk_js, dt_embedded_bulk_js_end},
     {"note.js", SCRIPT, dt_embedded_note_js, dt_embedded_note_js_end},
     {"markdown.js", SCRIPT, dt_embedded_markdown_js, dt_embedded_markdown_js_end},
     {"panels.js", SCRIPT, dt_embedded_panels_js, dt_embedded_panels_js_end},
@@ -177,6 +179,7 @@ static const dt_web_route routes[] = {
     {"/why.js", web_file, "why.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/change.js", web_file, "change.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/actions.js", web_file, "actions.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/bulk.js", web_file, "bulk.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/note.js", web_file, "note.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/markdown.js", web_file, "markdown.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/panels.js", web_file, "panels.js", DT_WEB_NO_STORE, DT_WEB_OPEN},

@@ -43,6 +43,31 @@ and `a < b`.
 ```"""
 
 
+MARKDOWN = {
+    "a **b *c* d** e": "<p>a <strong>b <em>c</em> d</strong> e</p>",
+    "snake_case_name and _em_": "<p>snake_case_name and <em>em</em></p>",
+    "2 * 3 * 4, **open": "<p>2 * 3 * 4, **open</p>",
+    "***x*** ~~y~~ ~z~": "<p><strong><em>x</em></strong> <del>y</del> ~z~</p>",
+    "`a*b*c` ``a`b``": "<p><code>a*b*c</code> <code>a`b</code></p>",
+    "\\*no\\*": "<p>*no*</p>",
+    "a  \nb\nc": "<p>a<br>b\nc</p>",
+    "# A\ntext\n## B ##\n#no": "<h3>A</h3><p>text</p><h4>B</h4><p>#no</p>",
+    "1. a\n2. b\n\n3. c": "<ol><li>a</li><li>b</li><li>c</li></ol>",
+    "5. a": '<ol start="5"><li>a</li></ol>',
+    "* a\n* b\n  * c\n    * d\n* e": "<ul><li>a</li><li>b<ul><li>c<ul><li>d</li></ul></li></ul></li><li>e</li></ul>",
+    "- a\n\n  b\n- c": "<ul><li><p>a</p><p>b</p></li><li><p>c</p></li></ul>",
+    "> q\n> - a": "<blockquote><p>q</p><ul><li>a</li></ul></blockquote>",
+    "---\n```py\n<b>\n```": '<hr><pre class="source"><code>&lt;b&gt;</code></pre>',
+    "a | b\n- | -\n1 | x \\| y": '<div class="scroll"><table class="plain"><thead><tr><th>a</th><th>b</th></tr></thead>'
+                               '<tbody><tr><td>1</td><td>x | y</td></tr></tbody></table></div>',
+    "<script>alert(1)</script> <b>": "<p>&lt;script&gt;alert(1)&lt;/script&gt; &lt;b&gt;</p>",
+    "see https://a.b/c?d=1, (http://x.y/z).": lambda link: f"<p>see {link('https://a.b/c?d=1', 'https://a.b/c?d=1')}, ({link('http://x.y/z', 'http://x.y/z')}).</p>",
+    "[a](https://x/(y)z \"t\") ![i](http://a/b.png)": lambda link: f"<p>{link('https://x/(y)z', 'a')} {link('http://a/b.png', 'i')}</p>",
+    **{f"[x]({bad})": f"<p>[x]({bad})</p>" for bad in (
+        "javascript:alert(1)", "JavaScript:alert(1)", "data:text/html,a", "//evil.example", "/runs/a", "file:///etc/passwd", "vbscript:x")},
+}
+
+
 class Changes(Browsing):
     @classmethod
     def setUpClass(cls):
@@ -182,6 +207,47 @@ cat >/dev/null; kill %1; wait %1
             self.look(390, 844, scheme)
             self.wait(lambda: self.script("return document.documentElement.scrollWidth") <= 390)
             self.shoot(f"note-phone-{scheme}")
+
+    def test_ticked_runs_are_tagged_and_archived_and_shown_on_demand(self):
+        ids = lambda: self.script("return [...document.querySelectorAll('#runs tbody code')].map((e) => e.textContent)")
+        tick = lambda run: self.script(f"document.querySelector('#runs input[aria-label$=\"{run}\"]').click()")
+        self.open("", lambda: len(ids()) > 3)
+        before = ids()
+        self.assertFalse(self.find("#bulk").is_displayed())
+        chosen = ["m4x9tr", "h7c2qa"]
+        for run in chosen:
+            tick(run)
+        self.press("Tag 2", "#bulk")
+        self.type("dialog input", "pair -night")
+        self.press("Save", "dialog")
+        self.wait(lambda: self.text("#full") == "Tagged 2 runs.")
+        self.wait(lambda: self.texts("#runs .labels").count("pair") + sum("pair" in t.split() for t in self.texts("#runs .labels")) >= 2)
+        self.shoot("list-ticked")
+        self.press("Archive 2", "#bulk")
+        self.wait(lambda: ids() == [run for run in before if run not in chosen])
+        self.find("#choose").click()
+        self.find("#archived").click()
+        self.wait(lambda: ids() == before and "archived=1" in self.browser.current_url)
+        self.press("Unarchive 2", "#bulk")
+        self.wait(lambda: self.text("#full") == "Unarchived 2 runs.")
+        self.find("#archived").click()
+        self.wait(lambda: ids() == before and "archived" not in self.browser.current_url)
+        self.press("Tag 2", "#bulk")
+        self.type("dialog input", "@bad")
+        self.press("Save", "dialog")
+        self.wait(lambda: "2 of 2 refused" in self.text("#full") and "tag '@bad'" in self.text("#full"))
+        for width in (390, 1280):
+            self.look(width, 844)
+            self.wait(lambda: self.script("return document.documentElement.scrollWidth") <= width)
+
+    def test_markdown_becomes_these_elements(self):
+        self.open("", lambda: True)
+        out = self.browser.execute_async_script(
+            "const [texts, done] = arguments; import('/markdown.js').then(({rendered}) => done(texts.map((text) => {"
+            " const box = document.createElement('div'); box.append(...rendered(text)); return box.innerHTML; })))", list(MARKDOWN))
+        link = lambda address, words: f'<a href="{address}" rel="noopener noreferrer nofollow" target="_blank">{words}</a>'
+        for (text, wanted), got in zip(MARKDOWN.items(), out):
+            self.assertEqual(got.replace(' class=""', ""), wanted(link) if callable(wanted) else wanted, text)
 
     def test_a_run_is_deleted_by_its_name_and_a_link_that_reads_shows_no_buttons(self):
         self.open_run("b1d5wn")

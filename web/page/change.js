@@ -14,7 +14,7 @@ export function mayWrite() {
 // Changes a run, and waits for the end of it. The error of a refusal has the status of the answer.
 export async function change(id, what, body) {
   const send = async (path, options = {}) => {
-    const answer = await fetch(path, options);
+    const answer = await fetch(path, options).catch(() => { throw new Error('No answer from the server: it may or may not have been done.'); });
     return {answer, result: await answer.json()};
   };
   let {answer, result} = await send(`/api/v1/runs/${encodeURIComponent(id)}/${what}`,

@@ -1,4 +1,5 @@
 // list: shows the runs that match a search, in pages; the search is kept in the address.
+import {Bulk} from '/bulk.js';
 import {COMPARED_MOST, el, labelsOf, pillOf, progressBar, setText, shownState} from '/dom.js';
 import {ACTIVE_MS, Live, QUIET_MS, getJson, isActive, poll} from '/live.js';
 import * as text from '/text.js';
@@ -8,7 +9,7 @@ const PAGE = 100; // runs
 const byId = (id) => document.getElementById(id);
 
 const USUAL = {step: 'Progress', loss: 'Loss', valid_loss: 'Validation', tokens_per_second: 'Speed', created: 'Started', elapsed: 'Took'};
-const WORDS = ['q', 'state', 'tag', 'group', 'sort']; // arguments of one value, in the page's address and in the API
+const WORDS = ['q', 'state', 'tag', 'group', 'sort', 'archived']; // arguments of one value, in the page's address and in the API
 
 // What the list shows; the address stores it.
 class Query {
@@ -224,11 +225,14 @@ export function showList() {
   const ticked = new Set();
   let asked = 0;
 
+  const bulk = new Bulk(byId('bulk'), (words) => setText(byId('full'), words));
+  const showBulk = () => bulk.show(shown.runs.filter((run) => ticked.has(run.id)));
   const showTicked = (full) => {
     setText(byId('full'), full ? `At most ${COMPARED_MOST} runs can be compared: untick one first.` : '');
     byId('compare').hidden = ticked.size < 2;
     byId('compare').href = `/compare?runs=${[...ticked].map(encodeURIComponent).join(',')}`;
     setText(byId('compare'), `Compare ${ticked.size} runs`);
+    showBulk();
   };
   const tick = (id, on) => {
     const full = on && ticked.size === COMPARED_MOST; // no more runs can be ticked
@@ -258,6 +262,7 @@ export function showList() {
     showHeads(query, sortBy);
     rows.show(runs, now, query, ticked, tick);
     showPages(query, total);
+    showBulk();
     showSort(query);
     return active;
   };
@@ -316,6 +321,8 @@ export function showList() {
   showChips();
   byId('q').value = query.q;
   byId('of-state').value = query.state;
+  byId('archived').checked = query.archived === '1';
+  byId('archived').addEventListener('change', () => change({archived: byId('archived').checked ? '1' : ''}));
   byId('q').addEventListener('input', () => change({q: byId('q').value}));
   byId('of-state').addEventListener('change', () => change({state: byId('of-state').value}));
   byId('before').addEventListener('click', () => change({page: query.page - 1}));
