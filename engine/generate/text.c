@@ -288,10 +288,16 @@ out:
 
 static bool are_finite(const float *logits, int64_t vocab)
 {
-    float sum = 0;
+    float sums[8] = {0}, sum = 0; /* several, since each addition waits for the one before */
+    int64_t v = 0;
 
-    for (int64_t v = 0; v < vocab; v++)
-        sum += logits[v] * 0; /* NaN for a NaN or an infinity */
+    for (; v + 8 <= vocab; v += 8)
+        for (int i = 0; i < 8; i++)
+            sums[i] += logits[v + i] * 0; /* NaN for a NaN or an infinity */
+    for (; v < vocab; v++)
+        sum += logits[v] * 0;
+    for (int i = 0; i < 8; i++)
+        sum += sums[i];
     return sum == 0;
 }
 

@@ -23,7 +23,8 @@
 dt_status DT_CPU_NAME(attention_few)(dt_device *device, dt_tensor *out, dt_tensor *lse,
                                      const dt_qkv *x, const dt_attention_args *args, dt_error *err);
 
-#define KEYS 4 /* keys per iteration: independent sums, which hide the latency of the additions */
+#define KEYS  4 /* keys per iteration: independent sums, which hide the latency of the additions */
+#define AHEAD (4 * KEYS) /* keys from those that are read to those that are prefetched */
 
 /* One key head with its query heads. */
 typedef struct few_head {
@@ -36,9 +37,21 @@ typedef struct few_head {
     float *rows;   /* KEYS x D: scratch for widened keys or values */
 } few_head;
 
-/* Gets rows j .. j + KEYS - 1 as fp32. Rows past the last key repeat the last key. */
+/* Prefetches row j of a place, if it has one. */
+static void await_row(const few_head *h, const place *p, int64_t j)
+{
+    size_t bytes = dt_dtype_bytes(p->x.dtype);
+    const char *row = (const char *)p->x.data + (size_t)(p->first + j * p->stride) * bytes;
+
+    for (size_t at = 0; j < h->keys.end && at < (size_t)h->s->d * bytes; at += LINE * sizeof(float))
+        __builtin_prefetch(row + at);
+}
+
+/* Gets rows j .. j + KEYS - 1 as fp32. Rows past the last key repeat the last key. Prefetches the rows AHEAD of them. */
 static void rows_at(const float **rows, const few_head *h, const place *p, int64_t j)
 {
+    for (int64_t i = 0; i < KEYS; i++)
+        await_row(h, p, j + AHEAD + i);
     for (int64_t i = 0; i < KEYS; i++) {
         int64_t row = dt_cpu_min(j + i, h->keys.end - 1);
 
@@ -131,6 +144,10 @@ static void attend(const few_head *h, const dt_qkv *x, dt_tensor *out, float *ls
 {
     const shape *s = h->s;
 
+    for (int64_t i = 0; i < AHEAD; i++) {
+        await_row(h, &h->k, h->keys.begin + i);
+        await_row(h, &h->v, h->keys.begin + i);
+    }
     for (int64_t g = 0; g < s->group; g++) {
         place q = place_of(&x->q, b, group * s->group + g);
         float *row = h->q + g * s->d;

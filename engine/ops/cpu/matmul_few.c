@@ -2,9 +2,11 @@
 
 #include "engine/ops/cpu/tile_int.h"
 
-/* Rows of w at a time: ONE with one row of x, so that independent sums hide the latency; SOME with
- * ROWS rows of x, so that all sums fit the registers. */
+/* Rows of w at a time: ONE with one row of x, so that independent sums hide the latency; MEMORY with the only row of x,
+ * when w comes from memory: few, so that it is read in order, and the processor hides the latency where a row has few
+ * additions; SOME with ROWS rows of x, so that all sums fit the registers. */
 #define ONE      8
+#define MEMORY   (DT_TILE_LANES == 16 ? 1 : 2)
 #define SOME     4
 #define ROWS     (DT_TILE_LANES == 16 ? 4 : 3)
 #define ROWS_MAX 4
@@ -12,6 +14,9 @@
 #define STEP     (2 * LANES) /* values of k per step: two vectors */
 #define BLOCK    16 /* columns of y that are written at a time; a multiple of LANES, ONE and SOME */
 #define GROUP    16 /* rows of x that a block of w is multiplied with at a time */
+
+/* Bytes from what is read of w to what is prefetched, with the only row of x. */
+#define AHEAD 4096
 
 /* Values of k at a time: this part of GROUP rows of x and of BLOCK rows of w, widened, fits the L1 cache. */
 #define CHUNK 256
@@ -85,35 +90,36 @@ static inline const float *steps_of(const void *data, dt_dtype type, int64_t sta
     return scratch;
 }
 
-/* Adds the products of a row of x with ONE rows of w to `sums`, or to 0 if `fresh`, over n values of k, which are whole
- * steps. Lane l of a sum takes every LANES-th product from l on, in order, as in add_rows(). ahead: bytes from the
- * values of w that are read to those that are prefetched; 0: no prefetch. */
+/* Adds the products of a row of x with `count` rows of w to `sums`, or to 0 if `fresh`, over n values of k, which are
+ * whole steps. Lane l of a sum takes every LANES-th product from l on, in order, as in add_rows(). next: what is
+ * prefetched, a line for each that is read. */
 static inline __attribute__((always_inline)) void add_row(vector *sums, const float *x,
-                                                          const void *const *w, int64_t n,
-                                                          int64_t ahead, bool fresh,
+                                                          const void *const *w, const int count,
+                                                          int64_t n, const char *next, bool fresh,
                                                           const dt_dtype type)
 {
     const int64_t bytes = type == DT_F32 ? 4 : 2;
     vector s[ONE];
 
 #pragma GCC unroll 8
-    for (int o = 0; o < ONE; o++)
+    for (int o = 0; o < count; o++)
         s[o] = fresh ? (vector){0} : sums[o];
     for (int64_t p = 0; p < n; p += STEP) {
         const step left = step_of(x, p, DT_F32);
 
 #pragma GCC unroll 8
-        for (int o = 0; o < ONE; o++) {
+        for (int o = 0; o < count; o++) {
             const step right = step_of(w[o], p, type);
 
-            if (ahead > 0 && p * bytes % 64 == 0)
-                __builtin_prefetch((const char *)w[o] + p * bytes + ahead);
+            for (int64_t b = 0; next != NULL && b < STEP * bytes; b += 64)
+                if ((o * STEP * bytes + b) % 64 == 0) /* once a line */
+                    __builtin_prefetch(next + p * bytes * count + o * STEP * bytes + b);
             s[o] += left.half[0] * right.half[0];
             s[o] += left.half[1] * right.half[1];
         }
     }
 #pragma GCC unroll 8
-    for (int o = 0; o < ONE; o++)
+    for (int o = 0; o < count; o++)
         sums[o] = s[o];
 }
 
@@ -156,28 +162,28 @@ static inline int64_t row_start(const few *f, int64_t j, int64_t count, int64_t 
     return (j + dt_cpu_min(o, count - 1)) * f->product->k;
 }
 
-/* Returns how many values after those of a block, or of half a block, the next one is prefetched; 0: none is left. */
-static int64_t ahead_of(const few *f, int64_t j, int64_t count)
+/* Returns how many values after those of a block the next one is prefetched; 0: none is left. */
+static int64_t ahead_of(const few *f, int64_t j)
 {
-    return j + 2 * count <= f->product->n ? count * f->product->k : 0;
+    return j + 2 * BLOCK <= f->product->n ? BLOCK * f->product->k : 0;
 }
 
-/* Multiplies the only row of x with `count` rows of w, which are read from memory once. */
+/* Multiplies the only row of x with `count` rows of w, which are read from memory once. What lies AHEAD bytes after a
+ * row is prefetched: more of w, or of what follows it in memory. */
 static void read_once(const few *f, vector *sums, int64_t j, int64_t count)
 {
     const dt_cpu_product *p = f->product;
     int64_t bytes = p->type == DT_F32 ? 4 : 2;
-    const void *w[ONE];
+    const void *w[MEMORY];
 
-    for (int64_t at = 0; at < BLOCK; at += ONE) {
-        int64_t ahead = ahead_of(f, j + at, ONE) * bytes;
-
-        for (int64_t o = 0; o < ONE; o++)
+    for (int64_t at = 0; at < BLOCK; at += MEMORY) {
+        for (int64_t o = 0; o < MEMORY; o++)
             w[o] = (const char *)f->w + row_start(f, j, count, at + o) * bytes;
         if (p->type == DT_BF16)
-            add_row(sums + at, f->x, w, f->whole, ahead, true, DT_BF16);
+            add_row(sums + at, f->x, w, MEMORY, f->whole, (const char *)w[0] + AHEAD, true,
+                    DT_BF16);
         else
-            add_row(sums + at, f->x, w, f->whole, ahead, true, DT_F32);
+            add_row(sums + at, f->x, w, MEMORY, f->whole, (const char *)w[0] + AHEAD, true, DT_F32);
     }
 }
 
@@ -194,7 +200,7 @@ static void multiply_block(vector *sums, const float *x, int64_t rows, int64_t k
         }
     for (; i < rows; i++)
         for (int64_t o = 0; o < BLOCK; o += ONE)
-            add_row(sums + i * BLOCK + o, x + i * k, w + o, n, 0, fresh, DT_F32);
+            add_row(sums + i * BLOCK + o, x + i * k, w + o, ONE, n, NULL, fresh, DT_F32);
 }
 
 /* Multiplies a group of rows of x with `count` rows of w from j on. */
@@ -202,7 +208,7 @@ static void read_block(const few *f, vector *sums, int64_t first, int64_t rows, 
                        int64_t count, coming *next, float *scratch)
 {
     const dt_cpu_product *p = f->product;
-    int64_t ahead = first == 0 ? ahead_of(f, j, BLOCK) : 0;
+    int64_t ahead = first == 0 ? ahead_of(f, j) : 0;
     const void *w[BLOCK];
 
     for (int64_t at = 0; at < f->whole; at += CHUNK) {
@@ -221,7 +227,7 @@ static void read_block(const few *f, vector *sums, int64_t first, int64_t rows, 
 static coming coming_after(const few *f, int64_t j)
 {
     const dt_cpu_product *p = f->product;
-    int64_t bytes = p->type == DT_F32 ? ahead_of(f, j, BLOCK) * (int64_t)sizeof(float) : 0;
+    int64_t bytes = p->type == DT_F32 ? ahead_of(f, j) * (int64_t)sizeof(float) : 0;
     int64_t steps = p->m / ROWS * (BLOCK / SOME) * (f->whole / LANES);
 
     if (bytes == 0 || steps == 0)
@@ -248,7 +254,7 @@ static void read_rest(const few *f, vector *sums, int64_t first, int64_t count_x
     for (int64_t i = 0; i < count_x; i++) {
         memcpy(x, f->x + (first + i) * p->k + f->whole, (size_t)n * sizeof *x);
         for (int64_t o = 0; o < BLOCK; o += ONE)
-            add_row(sums + i * BLOCK + o, x, w + o, STEP, 0, f->whole == 0, DT_F32);
+            add_row(sums + i * BLOCK + o, x, w + o, ONE, STEP, NULL, f->whole == 0, DT_F32);
     }
 }
 
