@@ -4,13 +4,14 @@
 usage: test_changes.py FILL_STORE DTRUN [TEST...]
 Exits 77 where python3-selenium, Chromium or its driver is missing.
 """
+import http.server
 import json
 import os
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
-import urllib.error
 import urllib.request
 
 import test_page
@@ -239,6 +240,44 @@ cat >/dev/null; kill %1; wait %1
         for width in (390, 1280):
             self.look(width, 844)
             self.wait(lambda: self.script("return document.documentElement.scrollWidth") <= width)
+
+    def test_a_page_of_another_port_changes_nothing(self):
+        """The cookie is sent to another port of the same host: the checks of the origin have to refuse."""
+        address = f"{self.url}api/v1/runs/h7c2qa/"
+        attacks = f"""<!doctype html><title>evil</title><script>
+            const json = JSON.stringify({{name: 'stolen'}});
+            const send = (more) => fetch('{address}name', {{method: 'POST', credentials: 'include', body: json, ...more}}).then((a) => a.status, (e) => 'blocked');
+            Promise.all([send({{mode: 'no-cors', headers: {{'Content-Type': 'text/plain'}}}}), send({{mode: 'no-cors'}}),
+              send({{headers: {{'Content-Type': 'application/json'}}}}), send({{headers: {{'Content-Type': 'application/x-www-form-urlencoded'}}}}),
+              fetch('{address}archive', {{method: 'POST', mode: 'no-cors', credentials: 'include', body: new Blob(['{{"archived": true}}'])}}).then((a) => a.status, () => 'blocked'),
+              Promise.resolve(navigator.sendBeacon('{address}stop', '{{}}'))]).then((all) => {{ document.title = 'sent ' + all.join(' '); }});
+            </script>
+            <form method="post" enctype="text/plain" action="{address}name"><input name='{{"name": "stolen", "x": "' value='"}}'></form>"""
+
+        class Evil(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.send_response(200)
+                self.send_header("Content-Type", "text/html")
+                self.end_headers()
+                self.wfile.write(attacks.encode())
+
+            def log_message(self, *_):
+                pass
+
+        evil = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Evil)
+        threading.Thread(target=evil.serve_forever, daemon=True).start()
+        self.addCleanup(evil.server_close)
+        self.addCleanup(evil.shutdown)
+        self.open("", lambda: self.texts("#runs tbody tr") != [])
+        run = lambda: {key: self.ask("/api/v1/runs/h7c2qa")["run"][key] for key in ("name", "tags", "state")}
+        before = run()
+        self.browser.get(f"http://127.0.0.1:{evil.server_address[1]}/")
+        self.wait(lambda: self.browser.title.startswith("sent "))
+        self.script("document.forms[0].submit()")
+        self.wait(lambda: self.browser.current_url.startswith(address))
+        self.assertEqual(run(), before)
+        self.browser.get(self.url)
+        self.browser.get_log("browser")  # what was refused
 
     def test_markdown_becomes_these_elements(self):
         self.open("", lambda: True)

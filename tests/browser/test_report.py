@@ -75,6 +75,8 @@ def no_errors():
 
 
 try:
+    for note in ("an earlier note", "# Result\n\nA [link](https://example.org/), <img src=x>, **good**"):
+        subprocess.run([dtrun, "note", "m4x9tr", note], check=True, env=environment, stdout=subprocess.DEVNULL)
     browser.get(report("one", "m4x9tr"))
     wait(lambda: len(points("loss-chart")) > 100)
     assert text("#steps").startswith("Step 2,000 of 2,000"), text("#steps")
@@ -89,6 +91,11 @@ try:
     browser.find_element(By.ID, "whole").click()
     wait(lambda: len(points("loss-chart")) == len(whole))
     assert "name: shakespeare" in text("#recipe")
+    assert text("#note h3") == "Result" and text("#note strong") == "good" and "<img src=x>" in text("#note")
+    wait(lambda: text("#note-card button") == "1 earlier version")
+    browser.find_element(By.CSS_SELECTOR, "#note-card button").click()
+    assert len(browser.find_elements(By.CSS_SELECTOR, ".versions details")) == 1
+    assert not browser.find_element(By.ID, "actions").is_displayed()
     browser.find_elements(By.CSS_SELECTOR, "#output-tabs .tab")[1].click()
     no_errors()
     if shots:
