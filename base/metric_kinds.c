@@ -53,6 +53,51 @@ const dt_metric_kind dt_metric_kinds[DT_METRIC_COUNT] = {
         "`dpo`: mean of beta times by how much the chosen answers' log ratios to the base exceed the rejected ones'"},
     [DT_METRIC_REWARD_ACCURACY] = {"reward_accuracy", "Reward accuracy", "", "", DT_BETTER_HIGH, DT_FROM_STEPS, false,
         "`dpo`: share of pairs whose margin is positive"},
+    [DT_METRIC_CPU_PERCENT] = {DT_METRIC_SYSTEM "cpu_percent", "Processors, %", "%", "",
+        DT_BETTER_NEITHER, DT_FROM_NODES, true,
+        "processor time that all processes use, 100: all processors that the node has for the run"},
+    [DT_METRIC_RUN_CPU_PERCENT] = {DT_METRIC_SYSTEM "run_cpu_percent", "Processors of this run, %", "%", "",
+        DT_BETTER_NEITHER, DT_FROM_NODES, true,
+        "processor time that the processes of the run use, 100: all processors"},
+    [DT_METRIC_MEMORY_USED_BYTES] = {DT_METRIC_SYSTEM "memory_used_bytes", "Memory", "bytes", "",
+        DT_BETTER_NEITHER, DT_FROM_NODES, true,
+        "memory in use by all processes, without file cache"},
+    [DT_METRIC_MEMORY_TOTAL_BYTES] = {DT_METRIC_SYSTEM "memory_total_bytes", "Memory in total", "bytes", "",
+        DT_BETTER_NEITHER, DT_FROM_NODES, true,
+        "memory of the node, or the limit of its container or job"},
+    [DT_METRIC_RUN_MEMORY_BYTES] = {DT_METRIC_SYSTEM "run_memory_bytes", "Memory of this run", "bytes", "",
+        DT_BETTER_NEITHER, DT_FROM_NODES, true,
+        "memory of the processes of the run that is neither shared nor of files"},
+    [DT_METRIC_NODE_GPU_BUSY_PERCENT] = {DT_METRIC_SYSTEM "gpu_busy_percent", "GPU utilization, %", "%", "",
+        DT_BETTER_NEITHER, DT_FROM_NODE_GPUS, true,
+        "share of time in which the GPU ran a kernel"},
+    [DT_METRIC_NODE_GPU_USED_BYTES] = {DT_METRIC_SYSTEM "gpu_used_bytes", "GPU memory", "bytes", "",
+        DT_BETTER_NEITHER, DT_FROM_NODE_GPUS, true,
+        "GPU memory in use by all processes"},
+    [DT_METRIC_NODE_GPU_TOTAL_BYTES] = {DT_METRIC_SYSTEM "gpu_total_bytes", "GPU memory in total", "bytes", "",
+        DT_BETTER_NEITHER, DT_FROM_NODE_GPUS, true,
+        "memory of the GPU"},
+    [DT_METRIC_NODE_GPU_POWER_WATTS] = {DT_METRIC_SYSTEM "gpu_power_watts", "GPU power, W", "W", "",
+        DT_BETTER_NEITHER, DT_FROM_NODE_GPUS, true,
+        "power draw of the GPU"},
+    [DT_METRIC_NODE_GPU_TEMPERATURE_C] = {DT_METRIC_SYSTEM "gpu_temperature_c", "GPU temperature, °C", "°C", "",
+        DT_BETTER_NEITHER, DT_FROM_NODE_GPUS, true,
+        "temperature of the GPU"},
+    [DT_METRIC_DISK_READ_BYTES_PER_SECOND] = {DT_METRIC_SYSTEM "disk_read_bytes_per_second", "Disk reads", "bytes/s", "",
+        DT_BETTER_NEITHER, DT_FROM_NODES, true,
+        "bytes that all disks of the node read a second"},
+    [DT_METRIC_DISK_WRITTEN_BYTES_PER_SECOND] = {DT_METRIC_SYSTEM "disk_written_bytes_per_second", "Disk writes", "bytes/s", "",
+        DT_BETTER_NEITHER, DT_FROM_NODES, true,
+        "bytes that all disks of the node write a second"},
+    [DT_METRIC_DISK_FREE_BYTES] = {DT_METRIC_SYSTEM "disk_free_bytes", "Free disk space", "bytes", "",
+        DT_BETTER_NEITHER, DT_FROM_NODES, true,
+        "space left on the file system with the folder of the run"},
+    [DT_METRIC_RECEIVED_BYTES_PER_SECOND] = {DT_METRIC_SYSTEM "received_bytes_per_second", "Network in", "bytes/s", "",
+        DT_BETTER_NEITHER, DT_FROM_NODES, true,
+        "bytes that all network interfaces receive a second"},
+    [DT_METRIC_SENT_BYTES_PER_SECOND] = {DT_METRIC_SYSTEM "sent_bytes_per_second", "Network out", "bytes/s", "",
+        DT_BETTER_NEITHER, DT_FROM_NODES, true,
+        "bytes that all network interfaces send a second"},
 };
 /* clang-format on */
 
@@ -75,9 +120,13 @@ static const char *const better_words[] = {"", "lower", "higher"};
 
 void dt_metric_doc(dt_strbuf *out)
 {
-    static const char *const froms[] = {"rank 0, every `log.every` steps",
-                                        "rank 0, each evaluation", "every rank with an NVIDIA GPU",
-                                        "the supervisor, from all ranks"};
+    static const char *const froms[] = {
+        "rank 0, every `log.every` steps",     "rank 0, each evaluation",
+        "every rank with an NVIDIA GPU",       "the supervisor, from all ranks",
+        "the agent of every node, every 10 s", "the agent of every node, every 10 s"};
+    static const char *const ends[] = {[DT_FROM_EACH_RANK] = "_rank_N",
+                                       [DT_FROM_NODES] = "_node_N",
+                                       [DT_FROM_NODE_GPUS] = "_node_N_gpu_M"};
 
     dt_strbuf_add_str(
         out,
@@ -90,9 +139,14 @@ void dt_metric_doc(dt_strbuf *out)
         const dt_metric_kind *kind = &dt_metric_kinds[i];
 
         dt_strbuf_add_fmt(out, "| `%s%s` | %s | %s | %s | %s |\n", kind->name,
-                          kind->source == DT_FROM_EACH_RANK ? "_rank_N" : "", kind->unit,
+                          ends[kind->source] != NULL ? ends[kind->source] : "", kind->unit,
                           better_words[kind->better], froms[kind->source], kind->help);
     }
+    dt_strbuf_add_str(
+        out,
+        "\nThe metrics of nodes (`system/`) are points by time: their step is the time in seconds "
+        "since 1970. `log.system: false` turns them off. Lists of all metrics leave them out; "
+        "name them to read them: `dtrun metrics RUN --name system/` prints all of them.\n");
     dt_strbuf_add_str(out, "\nAnother metric is better when it is higher if its name contains ");
     for (size_t i = 0; dt_metric_high_words[i] != NULL; i++)
         dt_strbuf_add_fmt(out, "%s`%s`",

@@ -44,6 +44,21 @@ typedef enum dt_metric_id {
     DT_METRIC_SKIPPED_STEPS,
     DT_METRIC_REWARD_MARGIN,
     DT_METRIC_REWARD_ACCURACY,
+    DT_METRIC_CPU_PERCENT,
+    DT_METRIC_RUN_CPU_PERCENT,
+    DT_METRIC_MEMORY_USED_BYTES,
+    DT_METRIC_MEMORY_TOTAL_BYTES,
+    DT_METRIC_RUN_MEMORY_BYTES,
+    DT_METRIC_NODE_GPU_BUSY_PERCENT,
+    DT_METRIC_NODE_GPU_USED_BYTES,
+    DT_METRIC_NODE_GPU_TOTAL_BYTES,
+    DT_METRIC_NODE_GPU_POWER_WATTS,
+    DT_METRIC_NODE_GPU_TEMPERATURE_C,
+    DT_METRIC_DISK_READ_BYTES_PER_SECOND,
+    DT_METRIC_DISK_WRITTEN_BYTES_PER_SECOND,
+    DT_METRIC_DISK_FREE_BYTES,
+    DT_METRIC_RECEIVED_BYTES_PER_SECOND,
+    DT_METRIC_SENT_BYTES_PER_SECOND,
     DT_METRIC_COUNT
 } dt_metric_id;
 
@@ -54,6 +69,8 @@ typedef enum dt_metric_source {
     DT_FROM_EVALUATIONS, /* rank 0, at each evaluation: shown as dots */
     DT_FROM_EACH_RANK,   /* every rank with an NVIDIA GPU; the name ends in _rank_N */
     DT_FROM_SUPERVISOR,  /* the supervisor, from the events of all ranks */
+    DT_FROM_NODES,       /* the agent of every node, by time; the name ends in _node_N */
+    DT_FROM_NODE_GPUS,   /* the same for every GPU of the run; the name ends in _node_N_gpu_M */
 } dt_metric_source;
 
 typedef struct dt_metric_kind {
@@ -75,6 +92,9 @@ static inline const char *dt_metric_name(dt_metric_id id)
 {
     return dt_metric_kinds[id].name;
 }
+
+/* Metrics by time begin with this prefix; their steps are seconds since 1970. Lists of all metrics leave them out. */
+#define DT_METRIC_SYSTEM "system/"
 
 /* The words that make a user's metric better when it is higher, NULL-terminated. */
 extern const char *const dt_metric_high_words[];

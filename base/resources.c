@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <ifaddrs.h>
+#include <inttypes.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sched.h>
@@ -248,44 +249,117 @@ static bool cgroup_number(int64_t *out, const char *folder, const char *file, dt
     return end != text->data;
 }
 
-/* Returns the bytes that one group may still allocate; INT64_MAX if it has no limit. */
-static int64_t group_allows(const dt_cgroup_place *place, dt_strbuf *text)
+/* Reads what one group uses, without reclaimable file cache, and its limit. Returns false if it has none. */
+static bool group_memory(int64_t *used, int64_t *limit, const dt_cgroup_place *place,
+                         dt_strbuf *text)
 {
-    int64_t limit = INT64_MAX, above, used, cache = 0, allows;
     char path[DT_CGROUP_PATH_SIZE + 64];
-    bool limited = cgroup_number(&limit, place->folder, files[place->version].limit, text);
+    int64_t above, cache = 0;
+    bool limited;
 
-    if (!cgroup_number(&used, place->folder, files[place->version].used, text))
-        return INT64_MAX;
+    *limit = INT64_MAX;
+    limited = cgroup_number(limit, place->folder, files[place->version].limit, text);
+    if (!cgroup_number(used, place->folder, files[place->version].used, text))
+        return false;
     snprintf(path, sizeof(path), "%s/memory.stat", place->folder);
     if (dt_file_read(text, path, 65536, NULL) == DT_OK) {
         (void)number_after(&cache, text->data, files[place->version].cache);
         /* Version 1 reports limits of parents that are invisible inside a container. */
         if (number_after(&above, text->data, "hierarchical_memory_limit ") && above > 0 &&
-            above < limit) {
-            limit = above;
+            above < *limit) {
+            *limit = above;
             limited = true;
         }
     }
-    if (!limited)
-        return INT64_MAX;
-    allows = limit - used + cache;
-    return allows > 0 ? allows : 0;
+    *used -= cache;
+    return limited;
 }
 
+/* Returns the bytes that the groups may still allocate; INT64_MAX if none has a limit. */
 static int64_t groups_allow(const char *root, dt_strbuf *text)
 {
-    int64_t least = INT64_MAX;
+    int64_t least = INT64_MAX, used, limit;
     dt_cgroup_place place;
 
     if (!cgroups_find(&place, root, "memory"))
         return least;
     do {
-        int64_t allows = group_allows(&place, text);
-
-        least = allows < least ? allows : least;
+        if (!group_memory(&used, &limit, &place, text))
+            continue;
+        limit = limit > used ? limit - used : 0;
+        least = limit < least ? limit : least;
     } while (cgroups_up(&place));
     return least;
+}
+
+bool dt_cgroups_memory(int64_t *used_bytes, int64_t *limit_bytes, const char *root)
+{
+    int64_t used, limit;
+    dt_cgroup_place place;
+    dt_strbuf text;
+
+    *limit_bytes = INT64_MAX / 2; /* version 1 shows no limit as about INT64_MAX */
+    if (!cgroups_find(&place, root, "memory"))
+        return false;
+    dt_strbuf_init(&text);
+    do
+        if (group_memory(&used, &limit, &place, &text) && limit < *limit_bytes) {
+            *limit_bytes = limit;
+            *used_bytes = used;
+        }
+    while (cgroups_up(&place));
+    dt_strbuf_release(&text);
+    return *limit_bytes != INT64_MAX / 2;
+}
+
+/* --- limits of processor time */
+
+/* Reads the processor time of one group in seconds, and its limit in processors. Returns false if it has none. */
+static bool group_processors(double *used, double *limit, const dt_cgroup_place *place,
+                             dt_strbuf *text)
+{
+    int64_t quota, period = 0, time;
+    char path[DT_CGROUP_PATH_SIZE + 64];
+
+    if (place->version == 1) {
+        if (!cgroup_number(&quota, place->folder, "cpu.cfs_quota_us", text) || quota <= 0 ||
+            !cgroup_number(&period, place->folder, "cpu.cfs_period_us", text) || period <= 0 ||
+            !cgroup_number(&time, place->folder, "cpuacct.usage", text))
+            return false;
+        *used = (double)time * 1e-9;
+    } else {
+        if (!cgroup_number(&quota, place->folder, "cpu.max", text) || /* "QUOTA PERIOD" */
+            sscanf(text->data, "%*s %" SCNd64, &period) != 1 || period <= 0)
+            return false;
+        snprintf(path, sizeof(path), "%s/cpu.stat", place->folder);
+        if (dt_file_read(text, path, 65536, NULL) != DT_OK ||
+            !number_after(&time, text->data, "usage_usec "))
+            return false;
+        *used = (double)time * 1e-6;
+    }
+    *limit = (double)quota / (double)period;
+    return true;
+}
+
+bool dt_cgroups_processors(double *used_seconds, double *processors, const char *root)
+{
+    double used, limit;
+    dt_cgroup_place place;
+    bool found = false;
+    dt_strbuf text;
+
+    if (!cgroups_find(&place, root, "cpu"))
+        return false;
+    dt_strbuf_init(&text);
+    do
+        if (group_processors(&used, &limit, &place, &text) && (!found || limit < *processors)) {
+            *processors = limit;
+            *used_seconds = used;
+            found = true;
+        }
+    while (cgroups_up(&place));
+    dt_strbuf_release(&text);
+    return found;
 }
 
 dt_status dt_resources_memory_in(int64_t *bytes, const char *root, dt_error *err)

@@ -58,6 +58,13 @@ bool dt_cgroups_mount(dt_cgroup_mount *out, const char *root, const char *contro
  * was reached; -1: not counted. */
 int64_t dt_cgroups_oom_kills(const char *root);
 
+/* Reads the tightest memory limit of this process's groups, and what its group uses without file cache. Returns false if
+ * no group has a limit. */
+bool dt_cgroups_memory(int64_t *used_bytes, int64_t *limit_bytes, const char *root);
+/* Reads the tightest limit of processor time, in processors, and the time that its group has used so far. Returns false
+ * if no group has a limit. */
+bool dt_cgroups_processors(double *used_seconds, double *processors, const char *root);
+
 /* Returns the number of processors in this process's affinity mask. */
 int64_t dt_resources_cores(void);
 dt_status dt_resources_memory(int64_t *bytes, dt_error *err);

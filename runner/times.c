@@ -44,6 +44,7 @@ static const dt_time_limits limits = {
     .agent_quiet_seconds = 10,
     .agent_held_seconds = 600,
     .client_silent_seconds = 300,
+    .system_seconds = 10,
     .gpu_proof_seconds = 20,
 
     .agents_leave_seconds = 3,

@@ -56,6 +56,7 @@ typedef struct dt_time_limits {
     double agent_quiet_seconds;   /* an agent with neither ranks nor supervisor exits */
     double agent_held_seconds;    /* the same for an agent that no `connect` started */
     double client_silent_seconds; /* a supervisor's connection that is silent this long is closed */
+    double system_seconds;        /* period of `system` events (agent/system.c) */
     double gpu_proof_seconds;     /* most that `released` waits for GPUs to free their memory */
 
     /* The end of an attempt and of a run. */

@@ -25,7 +25,10 @@ static dt_status last_steps_read(dt_store *store, int64_t **out, int64_t *count,
     return st;
 }
 
-#define CURVE(X) X(dt_store_curve, series, "series") X(dt_store_curve, name, "name")
+#define CURVE(X)                        \
+    X(dt_store_curve, series, "series") \
+    X(dt_store_curve, name, "name")     \
+    X(dt_store_curve, by_time, DT_SQL_BY_TIME("name"))
 
 static const dt_sql_row curve_row = DT_SQL_ROW(dt_store_curve, CURVE);
 
@@ -40,8 +43,12 @@ dt_status dt_store_curves_find(dt_store *store, dt_store_curves *out, const char
     DT_TRY(last_steps_read(store, &out->last_steps, &out->attempts, number, arena, err));
     DT_TRY(DT_SQL_LIST(
         &out->curves, &out->count, &curve_row, store, arena, err,
-        DT_SQL_SELECT(CURVE,
-                      "FROM series WHERE run = ?1 AND (?2 IS NULL OR name = ?2) ORDER BY name"),
+        DT_SQL_SELECT(
+            CURVE,
+            "FROM series WHERE run = ?1 AND CASE WHEN ?2 IS NULL THEN NOT"
+            " " DT_SQL_BY_TIME(
+                "name") " WHEN substr(?2, -1) = '/' THEN"
+                        " substr(name, 1, length(?2)) = ?2 ELSE name = ?2 END ORDER BY name"),
         DT_INT(number), DT_TEXT(name)));
 out:
     return st;
@@ -49,10 +56,11 @@ out:
 
 /* Returns true if a later attempt undid the point, or if the point's attempt is newer than
  * dt_store_curves_find saw. */
-static bool is_undone(const dt_store_curves *curves, const dt_metric *point)
+static bool is_undone(const dt_store_curves *curves, int64_t which, const dt_metric *point)
 {
     return point->attempt > curves->attempts ||
-           (point->attempt >= 1 && point->step > curves->last_steps[point->attempt - 1]);
+           (point->attempt >= 1 && !curves->curves[which].by_time &&
+            point->step > curves->last_steps[point->attempt - 1]);
 }
 
 dt_status dt_store_curve_scan(dt_store *store, const dt_store_curves *curves, int64_t which,
@@ -78,7 +86,7 @@ dt_status dt_store_curve_scan(dt_store *store, const dt_store_curves *curves, in
         next.step = dt_sql_int(&rows);
         next.time_ms = dt_sql_int(&rows);
         next.value = dt_sql_real(&rows);
-        if (is_undone(curves, &next))
+        if (is_undone(curves, which, &next))
             continue;
         if (have && point.step != next.step)
             wanted = take(context, &point);
@@ -169,7 +177,7 @@ dt_status dt_store_curve_newest(dt_store *store, const dt_store_curves *curves, 
         point.step = dt_sql_int(&rows);
         point.time_ms = dt_sql_int(&rows);
         point.value = dt_sql_real(&rows);
-        found = !is_undone(curves, &point);
+        found = !is_undone(curves, which, &point);
     }
     if (found)
         take(context, &point);

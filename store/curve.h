@@ -22,11 +22,12 @@ typedef struct dt_metric {
     double value;
 } dt_metric;
 /* Lists the run's points as one curve per metric, ordered by name and step: a point (attempt a, step s) is left out
- * if a later attempt started before s or has a point at s. name NULL: all metrics. Only points after (exclusive)
+ * if a later attempt started before s or has a point at s. name: as for dt_store_curves_find. Only points after (exclusive)
  * after_step; with `newest` only the newest of each metric. For charts use buckets, below. */
 dt_status dt_store_metric_list(dt_store *store, dt_metric **out, int64_t *count, const char *run,
                                const char *name, int64_t after_step, bool newest, dt_arena *arena,
                                dt_error *err);
+/* Lists all metrics except those by time. */
 dt_status dt_store_metric_names(dt_store *store, const char ***out, int64_t *count, const char *run,
                                 dt_arena *arena, dt_error *err);
 
@@ -36,6 +37,8 @@ dt_status dt_store_metric_names(dt_store *store, const char ***out, int64_t *cou
 typedef struct dt_store_curve {
     int64_t series;
     const char *name;
+    int64_t
+        by_time; /* 1: its steps are seconds, so that a later attempt undoes none of its points */
 } dt_store_curve;
 typedef struct dt_store_curves {
     dt_store_curve *curves; /* by name */
@@ -44,6 +47,8 @@ typedef struct dt_store_curves {
 } dt_store_curves;
 typedef bool (*dt_store_take)(void *context, const dt_metric *point); /* returns false to stop */
 
+/* name: a metric; or a prefix that ends with "/": all metrics that begin with it; or NULL: all but those by time, of
+ * nodes (base/metric_kinds.h). */
 dt_status dt_store_curves_find(dt_store *store, dt_store_curves *out, const char *run,
                                const char *name, dt_arena *arena, dt_error *err);
 /* Counts the points of a curve after (exclusive) after_step, and returns the step of the last. */

@@ -100,7 +100,8 @@ static dt_status attempts_read(reading *r, dt_step_range wanted, dt_arena *arena
     r->own = dt_arena_alloc_array(arena, count, sizeof(*r->own));
     r->mixed = dt_arena_alloc_array(arena, count, sizeof(*r->mixed));
     for (int64_t a = r->curves->attempts - 1; a >= 0; a--) {
-        dt_step_range limits = {wanted.from, least(wanted.to, r->curves->last_steps[a])};
+        int64_t last = r->curves->curves[r->which].by_time ? INT64_MAX : r->curves->last_steps[a];
+        dt_step_range limits = {wanted.from, least(wanted.to, last)};
 
         DT_TRY(ends_read(r->store, &r->own[a], r->series, a + 1, limits, err));
         if (r->own[a].from > r->own[a].to)
@@ -313,9 +314,10 @@ out:
 /* --- the last, lowest and highest value of a curve, and the mean speed, for tables of many runs */
 
 /* Leaves out points that a later attempt undid, as in curve.c. */
-#define NOT_UNDONE                                                  \
-    " AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.run = s.run" \
-    " AND a.attempt > m.attempt AND a.start_step < m.step)"
+#define NOT_UNDONE                                                               \
+    " AND (" DT_SQL_BY_TIME(                                                     \
+        "s.name") " OR NOT EXISTS (SELECT 1 FROM attempts a WHERE a.run = s.run" \
+                  " AND a.attempt > m.attempt AND a.start_step < m.step))"
 #define OF_SERIES                                 \
     " FROM runs r JOIN series s ON s.run = r.run" \
     " JOIN metrics m ON m.series = s.series"      \

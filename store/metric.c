@@ -378,8 +378,9 @@ dt_status dt_store_metric_mend(dt_store *store, const char *run, const dt_metric
 dt_status dt_store_metric_names(dt_store *store, const char ***out, int64_t *count, const char *run,
                                 dt_arena *arena, dt_error *err)
 {
-    return DT_SQL_LIST_OF_RUN(out, count, &dt_sql_one_text, store, run, arena, err,
-                              "SELECT name FROM series WHERE run = ?1 ORDER BY name");
+    return DT_SQL_LIST_OF_RUN(
+        out, count, &dt_sql_one_text, store, run, arena, err,
+        "SELECT name FROM series WHERE run = ?1 AND NOT " DT_SQL_BY_TIME("name") " ORDER BY name");
 }
 
 typedef struct gathered {

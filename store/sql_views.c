@@ -161,13 +161,16 @@ const dt_sql_view dt_sql_views[] = {
      "main.attempts e JOIN main.runs r ON r.run = e.run", attempt_columns},
     {"points",
      "One row for each point of each metric, as `dtrun metrics` lists them. Points that a resume "
-     "from an earlier step undid are left out.",
+     "from an earlier step undid are left out. Those of nodes (`system/`) have the time in seconds "
+     "since "
+     "1970 as their step.",
      "main.metrics m JOIN main.series s ON s.series = m.series JOIN main.runs r ON r.run = s.run"
-     " WHERE NOT EXISTS (SELECT 1 FROM main.attempts b WHERE b.run = s.run AND b.attempt > "
-     "m.attempt"
-     " AND b.start_step < m.step) AND NOT EXISTS (SELECT 1 FROM main.metrics n WHERE n.series = "
-     "m.series"
-     " AND n.step = m.step AND n.attempt > m.attempt)",
+     " WHERE (" DT_SQL_BY_TIME(
+         "s.name") " OR NOT EXISTS (SELECT 1 FROM main.attempts b WHERE b.run = s.run"
+                   " AND b.attempt > m.attempt AND b.start_step < m.step)) AND NOT EXISTS (SELECT "
+                   "1 FROM main.metrics n WHERE n.series = "
+                   "m.series"
+                   " AND n.step = m.step AND n.attempt > m.attempt)",
      point_columns},
     {"checkpoints", "One row for each checkpoint that a run has saved.",
      "main.checkpoints c JOIN main.runs r ON r.run = c.run", checkpoint_columns},

@@ -289,6 +289,9 @@ const char *dt_checkpoint_path(const dt_store *store, const char *path, const ch
     DT_SQL_WHOLE("a.first_step_ms") DT_SQL_WHOLE("a.ended_ms") DT_SQL_WHOLE("a.elapsed_ms")
 #define DT_SQL_IS_SOUND DT_SQL_RUN_IS_SOUND DT_SQL_ATTEMPT_IS_SOUND
 
+/* True for the name of a metric by time: of a node. Later attempts undo no point of it. */
+#define DT_SQL_BY_TIME(name) "(" name " GLOB 'system/*_node_[0-9]*')"
+
 /* The events of a kind that are about a step, with `step`. Steps that a resume from an earlier step undid are left
  * out. */
 #define DT_SQL_EVENTS_OF_STEPS(kind)                                                               \

@@ -129,22 +129,49 @@ static bool is_among(const char *name, const char *const *names, int64_t count)
     return false;
 }
 
+/* Adds the curves of nodes, which a list of all curves lacks. */
+static dt_status curves_of_nodes_add(bucket_stream *s, dt_web_request *request, const char *run,
+                                     dt_error *err)
+{
+    dt_store_curves *all = &s->curves, of_nodes;
+    dt_store_curve *both;
+    dt_status st = DT_OK;
+
+    DT_TRY(dt_store_curves_find(request->store, &of_nodes, run, DT_METRIC_SYSTEM, &s->found, err));
+    both =
+        dt_arena_alloc_array(&s->found, (size_t)(all->count + of_nodes.count) + 1, sizeof(*both));
+    for (int64_t i = 0; i < all->count; i++)
+        both[i] = all->curves[i];
+    for (int64_t i = 0; i < of_nodes.count; i++)
+        both[all->count + i] = of_nodes.curves[i];
+    all->curves = both;
+    all->count += of_nodes.count;
+out:
+    return st;
+}
+
 /* Finds the curves that the request names; without a name, all of the run. */
 static dt_status curves_asked(bucket_stream *s, dt_web_request *request, const char *run,
                               dt_error *err)
 {
     int64_t count, kept = 0;
+    bool of_nodes = false;
     dt_status st = DT_OK;
     const char **names;
 
     DT_TRY(dt_web_arguments(&names, &count, request, "name", NAMES_MOST, &s->found, err));
     DT_TRY(dt_store_curves_find(request->store, &s->curves, run, count == 1 ? names[0] : NULL,
                                 &s->found, err));
-    for (int64_t i = 0; count > 1 && i < s->curves.count; i++)
+    if (count <= 1)
+        goto out;
+    for (int64_t i = 0; i < count; i++)
+        of_nodes |= strncmp(names[i], DT_METRIC_SYSTEM, strlen(DT_METRIC_SYSTEM)) == 0;
+    if (of_nodes)
+        DT_TRY(curves_of_nodes_add(s, request, run, err));
+    for (int64_t i = 0; i < s->curves.count; i++)
         if (is_among(s->curves.curves[i].name, names, count))
             s->curves.curves[kept++] = s->curves.curves[i];
-    if (count > 1)
-        s->curves.count = kept;
+    s->curves.count = kept;
 out:
     return st;
 }

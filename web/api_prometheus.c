@@ -2,17 +2,24 @@
  * runs that have not ended. Text format 0.0.4; unknown values are left out, infinities are written as such.
  */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/display.h"
+#include "base/metric_kinds.h"
 #include "base/version.h"
 #include "web/web_int.h"
 
-#define RUNS_MOST 1000
+#define RUNS_MOST    1000
+#define USAGE_OLD_MS (60 * 1000) /* what a node was used for is left out after this time */
 
 typedef struct active_run {
     dt_run run;
     dt_activity activity;
+    dt_metric *usage; /* newest points of its nodes, by name */
+    int64_t usage_count;
+    dt_node *nodes;
+    int64_t nodes_count;
 } active_run;
 
 typedef struct family {
@@ -89,20 +96,99 @@ static void add_label(dt_strbuf *out, const char *text)
     dt_strbuf_release(&shown);
 }
 
-static void add_sample(dt_strbuf *out, const char *name, const dt_run *run, double value)
+static void add_run(dt_strbuf *out, const char *name, const dt_run *run)
 {
-    if (isnan(value))
-        return;
     dt_strbuf_add_fmt(out, "%s{run=\"", name);
     add_label(out, run->id);
     dt_strbuf_add_str(out, "\",name=\"");
     add_label(out, run->name);
     dt_strbuf_add_str(out, "\",group=\"");
     add_label(out, run->group);
+}
+
+static void add_sample(dt_strbuf *out, const char *name, const dt_run *run, double value)
+{
+    if (isnan(value))
+        return;
+    add_run(out, name, run);
     if (isinf(value)) /* not a number */
         dt_strbuf_add_str(out, "\"} NaN\n");
     else
         dt_strbuf_add_fmt(out, "\"} %.17g\n", value);
+}
+
+/* --- what the nodes are used for */
+
+static bool keep_newest(void *context, const dt_metric *point)
+{
+    active_run *active = context;
+
+    active->usage[active->usage_count++] = *point;
+    return false;
+}
+
+static dt_status usage_read(active_run *active, const dt_web_request *request, dt_error *err)
+{
+    const char *id = active->run.id;
+    dt_store_curves curves;
+    dt_status st = DT_OK;
+
+    DT_TRY(
+        dt_store_curves_find(request->store, &curves, id, DT_METRIC_SYSTEM, request->arena, err));
+    active->usage =
+        dt_arena_alloc_array(request->arena, (size_t)curves.count + 1, sizeof(active->usage[0]));
+    for (int64_t i = 0; i < curves.count; i++)
+        DT_TRY(dt_store_curve_newest(request->store, &curves, i,
+                                     (request->now_ms - USAGE_OLD_MS) / 1000, keep_newest, active,
+                                     err));
+    if (active->usage_count > 0)
+        DT_TRY(dt_store_node_list(request->store, &active->nodes, &active->nodes_count, id,
+                                  active->run.attempt, request->arena, err));
+out:
+    return st;
+}
+
+static const char *host_of(const active_run *active, int64_t node)
+{
+    for (int64_t i = 0; i < active->nodes_count; i++)
+        if (active->nodes[i].node == node)
+            return active->nodes[i].name;
+    return "";
+}
+
+/* Adds the points of a metric, which are of nodes or of GPUs. */
+static void add_usage(dt_strbuf *out, const char *name, const dt_metric_kind *kind,
+                      const active_run *active)
+{
+    for (int64_t i = 0; i < active->usage_count; i++) {
+        const dt_metric *point = &active->usage[i];
+        long long node, gpu = -1;
+
+        if (strncmp(point->name, kind->name, strlen(kind->name)) != 0 || !isfinite(point->value) ||
+            sscanf(point->name + strlen(kind->name), "_node_%lld_gpu_%lld", &node, &gpu) < 1)
+            continue;
+        add_run(out, name, &active->run);
+        dt_strbuf_add_str(out, "\",node=\"");
+        add_label(out, host_of(active, node));
+        if (kind->source == DT_FROM_NODE_GPUS)
+            dt_strbuf_add_fmt(out, "\",gpu=\"%lld", gpu);
+        dt_strbuf_add_fmt(out, "\"} %.17g\n", point->value);
+    }
+}
+
+static void add_usages(dt_strbuf *out, const active_run *runs, int64_t count)
+{
+    for (int id = 0; id < DT_METRIC_COUNT; id++) {
+        const dt_metric_kind *kind = &dt_metric_kinds[id];
+        char name[96];
+
+        if (kind->source != DT_FROM_NODES && kind->source != DT_FROM_NODE_GPUS)
+            continue;
+        snprintf(name, sizeof(name), "dtrun_node_%s", kind->name + strlen(DT_METRIC_SYSTEM));
+        add_head(out, name, "gauge", kind->help);
+        for (int64_t i = 0; i < count; i++)
+            add_usage(out, name, kind, &runs[i]);
+    }
 }
 
 /* Counts the runs in a state, and appends those that are active to the list. */
@@ -126,6 +212,7 @@ static dt_status add_state(dt_strbuf *out, active_run *runs, int64_t *count, dt_
             continue;
         DT_TRY(dt_activity_read(&runs[*count].activity, request->store, &runs[*count].run,
                                 request->now_ms, request->arena, err));
+        DT_TRY(usage_read(&runs[*count], request, err));
         (*count)++;
     }
 out:
@@ -150,6 +237,7 @@ static dt_status add_all(dt_strbuf *out, const dt_web_request *request, dt_error
             add_sample(out, of_run[f].name, &runs[i].run,
                        of_run[f].value(&runs[i], request->now_ms));
     }
+    add_usages(out, runs, count);
 out:
     return st;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/metric_kinds.h"
 #include "store/why.h"
 #include "web/web_int.h"
 
@@ -166,8 +167,9 @@ out:
 
 dt_status dt_web_run_view_json(json_t **out, dt_web_request *request, dt_error *err)
 {
-    json_t *nodes = json_array(), *names = json_array(), *run_json;
+    json_t *nodes = json_array(), *names = json_array(), *of_nodes = json_array(), *run_json;
     int64_t attempt_count, name_count;
+    dt_store_curves curves;
     dt_activity activity;
     dt_attempt *attempts;
     const char **metrics;
@@ -180,6 +182,8 @@ dt_status dt_web_run_view_json(json_t **out, dt_web_request *request, dt_error *
                                  err));
     DT_TRY(
         dt_store_metric_names(request->store, &metrics, &name_count, run.id, request->arena, err));
+    DT_TRY(dt_store_curves_find(request->store, &curves, run.id, DT_METRIC_SYSTEM, request->arena,
+                                err));
     DT_TRY(dt_activity_read(&activity, request->store, &run, request->now_ms, request->arena, err));
     DT_TRY(nodes_json(nodes, request, &run, &activity, err));
     speed = dt_web_speed(&run, &activity);
@@ -187,18 +191,21 @@ dt_status dt_web_run_view_json(json_t **out, dt_web_request *request, dt_error *
         DT_TRY(dt_store_run_mean_speed(request->store, &speed, &run, request->arena, err));
     for (int64_t i = 0; i < name_count; i++)
         json_array_append_new(names, dt_web_string_json(metrics[i]));
+    for (int64_t i = 0; i < curves.count; i++)
+        json_array_append_new(of_nodes, dt_web_string_json(curves.curves[i].name));
     run_json = dt_web_run_json(&run, &activity, request->now_ms);
     json_object_set_new(run_json, "mean_tokens_per_second", dt_json_number(speed));
     json_object_set_new(
         run_json, "eta_seconds",
         dt_json_number(dt_web_eta_seconds(&run, &activity, attempts[attempt_count - 1].start_step,
                                           request->now_ms)));
-    *out = json_pack("{sI so so sO sO}", "time_ms", (json_int_t)request->now_ms, "run", run_json,
+    *out = json_pack("{sI so so sO sO sO}", "time_ms", (json_int_t)request->now_ms, "run", run_json,
                      "attempts", attempts_json(attempts, attempt_count), "nodes", nodes, "metrics",
-                     names);
+                     names, "system", of_nodes);
 out:
     json_decref(nodes);
     json_decref(names);
+    json_decref(of_nodes);
     return st;
 }
 

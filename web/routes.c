@@ -35,6 +35,7 @@ EMBEDDED(series_js);
 EMBEDDED(view_js);
 EMBEDDED(run_charts_js);
 EMBEDDED(marks_js);
+EMBEDDED(system_charts_js);
 EMBEDDED(metric_names_js);
 EMBEDDED(metric_table_js);
 EMBEDDED(choice_js);
@@ -80,6 +81,7 @@ static const struct {
     {"series.js", SCRIPT, dt_embedded_series_js, dt_embedded_series_js_end},
     {"view.js", SCRIPT, dt_embedded_view_js, dt_embedded_view_js_end},
     {"run_charts.js", SCRIPT, dt_embedded_run_charts_js, dt_embedded_run_charts_js_end},
+    {"system_charts.js", SCRIPT, dt_embedded_system_charts_js, dt_embedded_system_charts_js_end},
     {"marks.js", SCRIPT, dt_embedded_marks_js, dt_embedded_marks_js_end},
     {"metric_names.js", SCRIPT, dt_embedded_metric_names_js, dt_embedded_metric_names_js_end},
     {"metric_table.js", SCRIPT, dt_embedded_metric_table_js, dt_embedded_metric_table_js_end},
@@ -193,6 +195,7 @@ static const dt_web_route routes[] = {
     {"/series.js", web_file, "series.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/view.js", web_file, "view.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/run_charts.js", web_file, "run_charts.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/system_charts.js", web_file, "system_charts.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/marks.js", web_file, "marks.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/metric_names.js", web_file, "metric_names.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/metric_table.js", web_file, "metric_table.js", DT_WEB_NO_STORE, DT_WEB_OPEN},

@@ -485,6 +485,11 @@ const dt_field dt_fields[] = {
      .fallback = "10",
      .shorthand = true,
      .help = "steps between points of the metrics"},
+    {.path = "log.system",
+     .type = DT_FIELD_BOOL,
+     AT(log.system),
+     .fallback = "true",
+     .help = "record what processors, memory, disks, network and GPUs of each node are used for, every 10 seconds"},
 
     {.path = "grace_seconds",
      .type = DT_FIELD_NUMBER,

@@ -333,6 +333,7 @@ typedef struct dt_recipe {
 
     struct {
         int64_t every; /* steps between metrics */
+        bool system;   /* record what the nodes are used for */
     } log;
 
     double grace_seconds; /* between SIGTERM and SIGKILL at a stop */

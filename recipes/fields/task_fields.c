@@ -138,18 +138,18 @@ void dt_field_expected(dt_strbuf *out, const dt_field *field)
 
 /* Fields, and maps of fields, that generate and score have. */
 static const char *const of_lines[] = {
-    "name",    "task",  "nodes",         "hostfile", "nodes_min", "gpus",  "ranks", "threads",
-    "network", "slurm", "grace_seconds", "failure",  "notify",    "lines", NULL};
+    "name",    "task",  "nodes",         "hostfile", "nodes_min", "gpus",  "ranks",      "threads",
+    "network", "slurm", "grace_seconds", "failure",  "notify",    "lines", "log.system", NULL};
 static const char *const of_evaluation[] = {
-    "name",           "task",    "nodes",         "hostfile",       "nodes_min", "gpus",
-    "ranks",          "threads", "network",       "slurm",          "failure",   "notify",
-    "evaluate.tasks", "lines",   "grace_seconds", "precision.kind", NULL};
+    "name",           "task",    "nodes",         "hostfile",       "nodes_min",  "gpus",
+    "ranks",          "threads", "network",       "slurm",          "failure",    "notify",
+    "evaluate.tasks", "lines",   "grace_seconds", "precision.kind", "log.system", NULL};
 static const char *const of_command[] = {
     "name",        "task",       "nodes",      "hostfile",      "nodes_min",   "gpus",
     "threads",     "network",    "slurm",      "grace_seconds", "failure",     "notify",
     "search",      "early_stop", "time_limit", "command",       "args",        "shell",
     "processes",   "workdir",    "env",        "metrics",       "checkpoints", "resume",
-    "stop_signal", "setup",      "collect",    "activate",      NULL};
+    "stop_signal", "setup",      "collect",    "activate",      "log.system",  NULL};
 
 /* Those of a command that no other task has. */
 static const char *const of_command_alone[] = {

@@ -5,6 +5,7 @@
  *   client.c     what is sent to the supervisor              execute.c   executes the supervisor's commands
  *   connect.c    the bridge of a supervisor; earlier attempts are ended
  *   direct.c     without a supervisor                        recover.c   restart on an existing journal
+ *   system.c     what the node is used for, every ten seconds
  *   rank/
  *     start.c    `start`: plan → ranks                       rank.c      a rank's output, its death, times of programs
  *     ending.c   TERM → KILL → released; the lease           diagnose.c  heartbeats, and a hanging rank
@@ -43,6 +44,7 @@
 typedef struct dt_agent dt_agent;
 typedef struct dt_rank_diagnosis dt_rank_diagnosis;
 typedef struct dt_helper dt_helper;
+typedef struct dt_agent_system dt_agent_system;
 typedef struct dt_agent_claim dt_agent_claim;
 
 typedef struct dt_agent_output {
@@ -160,6 +162,9 @@ struct dt_agent {
     /* "stopped", "peer_failed" or "": reason for the ranks that are ended */
     const char *ending_reason;
 
+    dt_agent_system
+        *system; /* system.c; NULL: the recipe does not want it, or the ranks have ended */
+
     json_t *offers;  /* rendezvous: name → rank → value */
     json_t *answers; /* rendezvous: name → values */
 
@@ -172,7 +177,7 @@ struct dt_agent {
 
     uv_prepare_t before_wait;
     uv_timer_t alive_timer, ending_timer, diagnosis_timer, proof_timer, cache_pin_timer,
-        output_timer, program_timer, sample_timer;
+        output_timer, program_timer, sample_timer, system_timer;
     uv_signal_t child_signal, stop_signals[2], asked_signals[2];
 };
 
@@ -247,11 +252,23 @@ typedef void dt_helper_fn(void *context, const char *text, const char *problem);
  * later, once, unless cancelled. */
 dt_status dt_helper_start(dt_helper **out, dt_agent *agent, const char *const *argv,
                           double timeout_seconds, dt_helper_fn *done, void *context, dt_error *err);
+/* The same without a limit of time: `line` gets each line, and `done` is called with "" when the program has ended. */
+typedef void dt_helper_line_fn(void *context, const char *line);
+dt_status dt_helper_follow(dt_helper **out, dt_agent *agent, const char *const *argv,
+                           dt_helper_line_fn *line, dt_helper_fn *done, void *context,
+                           dt_error *err);
 void dt_helper_cancel(dt_helper *helper); /* accepts NULL */
 
 /* Each calls `known` when the GPUs' memory use is known, at once if there is nothing to query. */
 void dt_agent_memory_before(dt_agent *agent, void (*known)(dt_agent *agent));
 void dt_agent_memory_after(dt_agent *agent, void (*known)(dt_agent *agent));
+
+/* --- system.c: a `system` event every ten seconds while the ranks run */
+/* Begins, unless the plan's recipe has `log.system: false`. */
+void dt_agent_system_begin(dt_agent *agent, const json_t *plan);
+/* Also records the GPUs of the ranks, which are known by now (helper.c). */
+void dt_agent_system_watch_gpus(dt_agent *agent);
+void dt_agent_system_end(dt_agent *agent);
 
 /* --- claims.c */
 /* Keeps the UUIDs of all visible GPUs, which agent->devices has now. */

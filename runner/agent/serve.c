@@ -117,7 +117,8 @@ static void loop_init(dt_agent *agent)
     uv_timer_init(&agent->loop, &agent->output_timer);
     uv_timer_init(&agent->loop, &agent->program_timer);
     uv_timer_init(&agent->loop, &agent->sample_timer);
-    agent->sample_timer.data = agent;
+    uv_timer_init(&agent->loop, &agent->system_timer);
+    agent->sample_timer.data = agent->system_timer.data = agent;
     agent->output_timer.data = agent->program_timer.data = agent;
     uv_signal_init(&agent->loop, &agent->child_signal);
     agent->before_wait.data = agent->alive_timer.data = agent->ending_timer.data = agent;
@@ -145,6 +146,7 @@ static void loop_release(dt_agent *agent)
 {
     dt_agent_client_close(agent);
     dt_helper_cancel(agent->question);
+    dt_agent_system_end(agent);
     dt_agent_claims_release(agent);
     dt_listener_close(agent->listener);
     for (int64_t i = 0; i < agent->rank_count; i++)

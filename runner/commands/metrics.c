@@ -87,22 +87,23 @@ static dt_status print_json(const dt_run_points *runs, size_t count, dt_error *e
     return dt_report_json(object, err);
 }
 
-/* Refuses a metric that the run does not have; a run without any metric yet passes. */
+/* Refuses a metric, or a prefix, that the run does not have; a run without any metric yet passes. */
 static dt_status check_name(const char *name, dt_store *store, const dt_run *run, dt_arena *arena,
                             dt_error *err)
 {
+    dt_store_curves found;
     const char **names;
     int64_t count;
     dt_strbuf all;
     dt_status st = DT_OK;
 
     dt_strbuf_init(&all);
+    DT_TRY(dt_store_curves_find(store, &found, run->id, name, arena, err));
+    if (found.count > 0)
+        goto out;
     DT_TRY(dt_store_metric_names(store, &names, &count, run->id, arena, err));
-    for (int64_t i = 0; i < count; i++) {
-        if (strcmp(names[i], name) == 0)
-            goto out;
+    for (int64_t i = 0; i < count; i++)
         dt_strbuf_add_fmt(&all, "%s%s", i > 0 ? ", " : "", names[i]);
-    }
     if (count > 0)
         DT_THROW(err, DT_ERR_USAGE, "run '%s' has no metric '%s' (it has %s)", run->id, name,
                  all.data);
@@ -159,7 +160,8 @@ static const dt_option options[] = {
     {.name = "name",
      .kind = DT_OPTION_TEXT,
      .value = "NAME",
-     .help = "print only this metric, as in --name valid_loss"},
+     .help = "print only this metric, as in --name valid_loss; with a / at the end all that begin "
+             "so: system/ is what the nodes were used for"},
     {.name = "format",
      .kind = DT_OPTION_CHOICE,
      .value = "FORMAT",

@@ -1,6 +1,7 @@
 /* fill_store STORE: runs in every interesting state, with their logs, for the page's test.
  * fill_store STORE step N: continues the active run to step N; live N: another active run.
  * fill_store STORE many N: N more finished runs, each with its own learning rate, the first of them in groups.
+ * fill_store STORE nodes N: an active command on two hosts with N points of what they are used for, or its later points.
  * fill_store STORE long N: a run of N points whose second attempt began in the middle, with a peak of 50.
  *
  * Names and texts contain HTML, which the page must not interpret.
@@ -331,6 +332,64 @@ static void add_imported(dt_store *store, int64_t points)
     must(dt_store_commit(store, &err));
 }
 
+/* A command that reports no step. Points that exist stay unchanged; "spare" has a card, and begins later. */
+static void add_nodes(dt_store *store, int64_t points)
+{
+    static const struct {
+        const char *name;
+        double start, swing;
+    } values[] = {{"cpu_percent", 60, 30},
+                  {"run_cpu_percent", 55, 30},
+                  {"memory_used_bytes", 40e9, 4e9},
+                  {"memory_total_bytes", 64e9, 0},
+                  {"run_memory_bytes", 30e9, 3e9},
+                  {"disk_read_bytes_per_second", 2e6, 1e6},
+                  {"disk_written_bytes_per_second", 9e6, 9e6},
+                  {"disk_free_bytes", 412e9, 1e9},
+                  {"received_bytes_per_second", 120e6, 40e6},
+                  {"sent_bytes_per_second", 110e6, 40e6},
+                  {"gpu_busy_percent", 85, 14},
+                  {"gpu_used_bytes", 61e9, 1e9},
+                  {"gpu_total_bytes", 85e9, 0},
+                  {"gpu_power_watts", 420, 90},
+                  {"gpu_temperature_c", 64, 6}};
+    static const int64_t begun = 1764000000000;
+    dt_run run = {.id = "n4odes",
+                  .name = "on two hosts",
+                  .created_ms = begun,
+                  .recipe_path = "/home/ada/two.yaml",
+                  .recipe_text = "command: train.sh\n",
+                  .recipe_json = "{\"task\":\"command\"}",
+                  .recipe_hash = "h"};
+    dt_error known = DT_ERROR_INIT;
+    char name[96];
+
+    must(dt_store_begin(store, &err));
+    if (dt_store_run_add(store, &run, &known) == DT_OK) {
+        must(dt_store_run_set_state(store, run.id, DT_RUN_RUNNING, -1, "", begun, &err));
+        for (int64_t node = 0; node < 2; node++)
+            must(dt_store_node_set(
+                store, run.id, 1,
+                &(dt_node){.node = node, .name = node == 0 ? "gpu-a" : "spare", .state = "running"},
+                &err));
+    }
+    for (int64_t at = 1; at <= points; at++)
+        for (size_t i = 0; i < 2 * sizeof(values) / sizeof(values[0]); i++) {
+            int64_t time_ms = begun + at * 10000, node = (int64_t)(i % 2);
+            bool gpu = strncmp(values[i / 2].name, "gpu", 3) == 0;
+
+            if (node == 1 && (gpu || at < 20))
+                continue;
+            snprintf(name, sizeof(name), "system/%s_node_%d%s", values[i / 2].name, (int)node,
+                     gpu ? "_gpu_0" : "");
+            must(dt_store_metric_add(store, run.id, 1, time_ms / 1000, name,
+                                     values[i / 2].start + values[i / 2].swing * wobble(at) * 12 -
+                                         (node == 1 ? values[i / 2].swing / 2 : 0),
+                                     time_ms, &err));
+        }
+    must(dt_store_commit(store, &err));
+}
+
 /* The points of its earlier steps exist already, and stay unchanged. */
 static void add_steps(dt_store *store, const char *id, int64_t step)
 {
@@ -356,6 +415,8 @@ int main(int argc, char **argv)
         fill(store, folder);
     else if (strcmp(argv[2], "many") == 0)
         add_many(store, strtoll(argv[3], NULL, 10));
+    else if (strcmp(argv[2], "nodes") == 0)
+        add_nodes(store, strtoll(argv[3], NULL, 10));
     else if (strcmp(argv[2], "imported") == 0)
         add_imported(store, strtoll(argv[3], NULL, 10));
     else if (strcmp(argv[2], "remove") == 0)

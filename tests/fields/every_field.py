@@ -225,6 +225,7 @@ FIELDS = {
     'checkpoint.keep_best': [value(2, 'plain'), value(0, None)],
     'checkpoint.best_by': [value('valid_bleu', 'pairs', {**PAIRS, 'evaluate.bleu': 'true'})],
     'log.every': [value(3, 'dp')],
+    'log.system': [value('false', 'plain')],
     'grace_seconds': [value(60, 'plain')],
     'failure.max_restarts': [value(1, 'plain')],
     'failure.launcher_lost': [value('stop_after 10m', 'plain')],

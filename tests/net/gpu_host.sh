@@ -20,6 +20,7 @@ gpu_host() { # host gpus
 #!/bin/sh
 case "\$1" in
 *compute-apps*) cat $net/$1/programs ;;
+*utilization*) while :; do sed 's/^[0-9]*, //; s/\$/, 50, 1024, 81559, 300.5, 45/' $net/$1/gpus; sleep 0.2; done ;;
 *memory.used*) sed 's/\$/, 0/' $net/$1/gpus ;;
 *driver_version*) sed 's/.*/550.1, 81559, 80000, NVIDIA Test Card/' $net/$1/gpus ;;
 *) cat $net/$1/gpus ;;

@@ -6,9 +6,30 @@
 
 #include <sys/wait.h>
 
+#include "base/clock.h"
+#include "runner/agent/process/usage.h"
 #include "tests/sim/sim.h"
 
 sim_world sim;
+
+/* A node that does the same all the time. */
+void dt_usage_read(dt_usage *out, const dt_usage_question *question)
+{
+    double now = dt_clock_monotonic_seconds();
+
+    *out = (dt_usage){.seconds = now,
+                      .processors = 2,
+                      .busy_seconds = now,
+                      .run_seconds = now / 2,
+                      .memory_bytes = 8e9,
+                      .used_bytes = 4e9,
+                      .run_bytes = 1e9,
+                      .read_bytes = 1e6 * now,
+                      .written_bytes = 1e6 * now,
+                      .free_bytes = 1e12,
+                      .received_bytes = 1e3 * now,
+                      .sent_bytes = 1e3 * now};
+}
 
 void sim_trace(const char *fmt, ...)
 {

@@ -1,5 +1,5 @@
 # Agent, supervisor and the code between them.
-foreach(name agent_cgroup agent_command agent_devices agent_journal agent_kernel agent_load agent_process agent_text)
+foreach(name agent_cgroup agent_command agent_devices agent_journal agent_kernel agent_load agent_process agent_text agent_usage)
   dt_test(NAME ${name} LABEL unit SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_${name}.c
     LIBS dt_agent_core dt_channel)
 endforeach()

@@ -56,6 +56,31 @@ static void test_only_what_the_ranks_see_counts(void **state)
     }
 }
 
+static void test_a_watched_line_is_of_one_device(void **state)
+{
+    dt_devices devices;
+    json_t *values;
+
+    assert_int_equal(dt_devices_parse(&devices, answer, NULL), DT_OK);
+    values = dt_devices_watched(&devices, "GPU-ab, 35, 5120, 81559, 250.31, 45");
+    assert_int_equal(json_integer_value(json_object_get(values, "index")), 1);
+    assert_float_equal(json_real_value(json_object_get(values, "gpu_busy_percent")), 35, 0);
+    assert_float_equal(json_real_value(json_object_get(values, "gpu_used_bytes")), 5120.0 * MIB, 0);
+    assert_float_equal(json_real_value(json_object_get(values, "gpu_total_bytes")), 81559.0 * MIB,
+                       0);
+    assert_float_equal(json_real_value(json_object_get(values, "gpu_power_watts")), 250.31, 1e-9);
+    assert_float_equal(json_real_value(json_object_get(values, "gpu_temperature_c")), 45, 0);
+    json_decref(values);
+    values = dt_devices_watched(&devices, "GPU-c, [N/A], 7, [Not Supported]");
+    assert_int_equal(json_object_size(values), 2); /* its index, and what it has */
+    assert_float_equal(json_real_value(json_object_get(values, "gpu_used_bytes")), 7.0 * MIB, 0);
+    json_decref(values);
+    assert_null(dt_devices_watched(&devices, "GPU-a, 35, 5120, 81559, 250.31, 45"));
+    assert_null(
+        dt_devices_watched(&devices, "Failed to initialize NVML: Driver/library version mismatch"));
+    assert_null(dt_devices_watched(&devices, ""));
+}
+
 /* The other devices belong to another run. */
 static void test_only_what_the_ranks_use_is_kept(void **state)
 {
@@ -94,6 +119,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_an_answer_is_read),
         cmocka_unit_test(test_invalid_answers_are_refused),
+        cmocka_unit_test(test_a_watched_line_is_of_one_device),
         cmocka_unit_test(test_only_what_the_ranks_see_counts),
         cmocka_unit_test(test_only_what_the_ranks_use_is_kept),
         cmocka_unit_test(test_free_is_what_was_held_before_and_a_little),

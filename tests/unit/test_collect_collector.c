@@ -184,6 +184,47 @@ static void test_each_event_is_taken_once(void **state)
     close_collector(&f);
 }
 
+/* What a node is used for becomes points by time, and is no progress of the run. */
+static void test_usage_becomes_points_by_time(void **state)
+{
+    static const char *const lines[] = {"{\"event\":\"system\",\"sequence\":0,\"time_ms\":"
+                                        "1700000010250,\"values\":{\"cpu_percent\":40,"
+                                        "\"loss\":7,\"an_unknown_one\":1,\"gpu_busy_percent\":3}}",
+                                        "{\"event\":\"system\",\"sequence\":1,\"time_ms\":"
+                                        "1700000020250,\"values\":{\"cpu_percent\":60},"
+                                        "\"gpus\":[{\"index\":3,\"gpu_busy_percent\":90},{"
+                                        "\"index\":-1,\"gpu_busy_percent\":9},5]}"};
+    dt_store_curves all;
+    dt_message message;
+    dt_metric *points;
+    int64_t found;
+    fixture f;
+
+    open_collector(&f, *state);
+    for (size_t i = 0; i < 4; i++) { /* each arrives twice */
+        assert_good(f.t,
+                    dt_message_parse(&message, lines[i % 2], strlen(lines[i % 2]), 1, &f.t->err));
+        assert_int_equal(message.kind, DT_MESSAGE_SYSTEM);
+        assert_good(f.t, dt_collector_take(f.collector, 0, &message, &f.t->err));
+        dt_message_release(&message);
+    }
+    assert_good(f.t, dt_collector_commit(f.collector, &f.t->err));
+    assert_good(f.t, dt_store_metric_list(f.store, &points, &found, "r", "system/", -1, 0,
+                                          &f.t->arena, &f.t->err));
+    assert_int_equal(found, 3);
+    assert_string_equal(points[0].name, "system/cpu_percent_node_0");
+    assert_int_equal(points[0].step, 1700000010);
+    assert_float_equal(points[1].value, 60, 0);
+    assert_string_equal(points[2].name, "system/gpu_busy_percent_node_0_gpu_3");
+    assert_good(f.t, dt_store_curves_find(f.store, &all, "r", NULL, &f.t->arena, &f.t->err));
+    assert_int_equal(all.count, 0); /* a list of all metrics lacks them */
+    assert_int_equal(count(&f, "system"), 0);
+    assert_int_equal(dt_collector_progress(f.collector)->step, 0);
+    assert_int_equal(dt_collector_node(f.collector, 0)->step, 0);
+    assert_float_equal(dt_collector_node(f.collector, 0)->step_seconds, 0, 0);
+    close_collector(&f);
+}
+
 static void test_missing_events_are_reported(void **state)
 {
     fixture f;
@@ -266,11 +307,9 @@ static void test_only_events_on_the_disk_are_acknowledged(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_each_event_is_taken_once),
-        TEST(test_missing_events_are_reported),
-        TEST(test_a_jump_of_the_agent_loses_nothing),
-        TEST(test_a_damaged_line_is_left_out),
-        TEST(test_only_events_on_the_disk_are_acknowledged),
+        TEST(test_each_event_is_taken_once),    TEST(test_usage_becomes_points_by_time),
+        TEST(test_missing_events_are_reported), TEST(test_a_jump_of_the_agent_loses_nothing),
+        TEST(test_a_damaged_line_is_left_out),  TEST(test_only_events_on_the_disk_are_acknowledged),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

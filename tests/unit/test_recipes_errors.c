@@ -353,7 +353,7 @@ static void test_wrong_values_are_shown_short_and_harmless(void **state)
     reading r;
 
     expect_refused(LEAST "log: {\"\\e[31mred\\u009b\": 1}\n", NULL,
-                   "/r/gpt.yaml:4:7: unknown key '?[31mred?' (known here: every)");
+                   "/r/gpt.yaml:4:7: unknown key '?[31mred?' (known here: every, system)");
     snprintf(text, sizeof(text), "%sname: %0500d\n", LEAST, 7);
     reading_text(&r, text, NULL);
     assert_int_equal(r.st, DT_ERR_RECIPE);

@@ -173,10 +173,63 @@ static void test_the_newest_of_each_name_is_the_last_that_counts(void **state)
 
 #define WITH_STORE(f) cmocka_unit_test_setup_teardown(f, test_store_setup, test_store_teardown)
 
+/* The step of what a node is used for is the time: no attempt undoes it, whatever its first step. */
+static void test_points_by_time_are_never_undone(void **state)
+{
+    static const char name[] = "system/cpu_percent_node_0";
+    dt_metric_end last;
+    dt_store_curves curves;
+    test_store *t = *state;
+    const char **names;
+    dt_bucket *buckets;
+    int64_t count;
+
+    test_store_run(t, "aa", "n");
+    for (int64_t i = 0; i < 5; i++) {
+        add(t, 1, i * 10, "loss", 5);
+        add(t, 1, 1700000000 + i * 10, name, (double)i);
+    }
+    add(t, 1, 7, "system/mine", 1); /* a user's metric */
+    next_attempt(t, 20);
+    for (int64_t i = 3; i < 5; i++) {
+        add(t, 2, i * 10, "loss", 4);
+        add(t, 2, 1700000100 + i * 10, name, (double)i * 10);
+    }
+    list(t, name, -1, 0, &count);
+    assert_int_equal(count, 7);
+    list(t, "system/", -1, 0, &count);
+    assert_int_equal(count, 8);
+    list(t, NULL, -1, 0, &count);
+    assert_int_equal(count, 6); /* of loss and of the user's */
+    list(t, "loss", -1, 1, &count);
+    assert_int_equal(count, 1);
+    assert_good(t, dt_store_curves_find(t->store, &curves, "aa", name, &t->arena, &t->err));
+    assert_int_equal(curves.count, 1);
+    assert_good(t, dt_store_curve_buckets(t->store, &buckets, &count, &curves, 0, 0, INT64_MAX, 100,
+                                          &t->arena, &t->err));
+    assert_int_equal(count, 7);
+    assert_good(t, dt_store_curve_buckets(t->store, &buckets, &count, &curves, 0, 0, INT64_MAX, 1,
+                                          &t->arena, &t->err));
+    assert_int_equal(buckets[0].points, 7);
+    assert_good(t, dt_store_metric_end(t->store, &last, "aa", name, DT_METRIC_HIGHEST, &t->err));
+    assert_float_equal(last.value, 40, 0);
+    assert_good(t, dt_store_metric_end(t->store, &last, "aa", name, DT_METRIC_LOWEST, &t->err));
+    assert_float_equal(last.value, 0, 0);
+    assert_good(t, dt_store_metric_names(t->store, &names, &count, "aa", &t->arena, &t->err));
+    assert_int_equal(count, 2);
+    /* a fork begins with its parent's curves, but runs on nodes of its own */
+    test_store_run(t, "bb", "n");
+    assert_good(t, dt_store_run_copy_past(t->store, "bb", "aa", 1800000000, &t->err));
+    assert_good(t, dt_store_curves_find(t->store, &curves, "bb", "system/", &t->arena, &t->err));
+    assert_int_equal(curves.count, 1);
+    assert_string_equal(curves.curves[0].name, "system/mine");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_STORE(test_points_come_back_by_name_and_step),
+        WITH_STORE(test_points_by_time_are_never_undone),
         WITH_STORE(test_a_point_that_is_sent_twice_is_stored_once_as_first_sent),
         WITH_STORE(test_nan_and_infinity_survive),
         WITH_STORE(test_the_history_of_several_attempts_is_one_line),

@@ -27,6 +27,7 @@ function canDraw() {
 
 const axisKind = {step: '', time: 'time', tokens: ''};
 
+const NARROW = 420; // pixels
 const DOT = 2.5; // radius in pixels
 const MARK_PIXELS = 5; // a mark this near to the crosshair is read out
 const MARKS_NAMED = 5;
@@ -81,8 +82,9 @@ export class Curves {
   // format: formats a value; kind: of the value axis (text.tickLabels).
   // legend: false for many series, which then have a colour `ink` and an address `href` each; the nearest is read out.
   // crowd: the same for series that a legend elsewhere names.
-  constructor(canvas, series, {format, kind, legend = true, crowd = false}, view, marks = () => []) {
-    Object.assign(this, {canvas, series, format, kind, view, marks, many: !legend, nearestOnly: !legend || crowd, factor: 1});
+  // many: what these are; at: the words for the step of a point, if steps are not those of the training.
+  constructor(canvas, series, {format, kind, legend = true, crowd = false, many = 'runs', at = null}, view, marks = () => []) {
+    Object.assign(this, {canvas, series, format, kind, view, marks, many: legend ? null : many, nearestOnly: !legend || crowd, at, factor: 1});
     if (!canDraw()) {
       canvas.replaceWith(el('p', {class: 'quiet', text: 'Curves need Chart.js 3 or newer.'}));
       return;
@@ -140,6 +142,7 @@ export class Curves {
   scales() {
     const x = scale(axisKind[this.view.axis], 'linear');
     if (this.view.axis !== 'time') x.ticks.precision = 0; // steps are whole
+    else if (this.canvas.clientWidth < NARROW) x.ticks.maxTicksLimit = 4; // "6 min 40 s" is long
     x.grid.display = false;
     x.bounds = 'data';
     x.afterBuildTicks = (axis) => { axis.ticks = apartFromEnd(axis.ticks); };
@@ -208,13 +211,13 @@ export class Curves {
     const marks = this.markWords();
     if (this.many) {
       const drawn = this.series.filter((s) => s.shown.length > 0).length;
-      this.canvas.setAttribute('aria-label', `By ${this.view.axis}: curves of ${drawn} runs; the table below has their values`);
+      this.canvas.setAttribute('aria-label', `By ${this.view.axis}: curves of ${drawn} ${this.many}${this.many === 'runs' ? '; the table below has their values' : ''}`);
       return;
     }
     const newest = this.series.map((s) => {
       const last = s.shown[s.shown.length - 1];
       return !last ? `no ${s.words} yet`
-        : `${s.words} ${this.format(last.last)} at step ${text.count(last.step)}`;
+        : `${s.words} ${this.format(last.last)} at ${this.at ? this.at(last.step) : `step ${text.count(last.step)}`}`;
     });
     this.canvas.setAttribute('aria-label', `By ${this.view.axis}: ${newest.join(', ')}${marks === '' ? '' : `; ${marks}`}`);
   }
@@ -302,7 +305,7 @@ export class Curves {
     const near = this.nearestOnly ? this.nearest(x) : null;
     const said = (this.nearestOnly ? near ? [near] : [] : this.series).map((s) => this.said(s, x)).filter(Boolean);
     setText(this.readout, said.length === 0 ? ''
-      : [`${said.map((one) => one.words).join(' · ')} at ${text.count(said[0].step)}`, ...this.wordsNear(x)].join(' · '));
+      : [`${said.map((one) => one.words).join(' · ')} at ${(this.at ?? text.count)(said[0].step)}`, ...this.wordsNear(x)].join(' · '));
     if (this.nearestOnly) this.readout.hidden = said.length === 0;
     this.placeReadout(area, pixel);
   }

@@ -25,6 +25,21 @@ export const METRICS = [
   {name: 'skipped_steps', title: 'Skipped steps', chart: '', better: '', dots: false, internal: true},
   {name: 'reward_margin', title: 'Reward margin', chart: '', better: 'higher', dots: false, internal: false},
   {name: 'reward_accuracy', title: 'Reward accuracy', chart: '', better: 'higher', dots: false, internal: false},
+  {name: 'system/cpu_percent', title: 'Processors, %', chart: '', better: '', dots: false, internal: true},
+  {name: 'system/run_cpu_percent', title: 'Processors of this run, %', chart: '', better: '', dots: false, internal: true},
+  {name: 'system/memory_used_bytes', title: 'Memory', chart: '', better: '', dots: false, internal: true},
+  {name: 'system/memory_total_bytes', title: 'Memory in total', chart: '', better: '', dots: false, internal: true},
+  {name: 'system/run_memory_bytes', title: 'Memory of this run', chart: '', better: '', dots: false, internal: true},
+  {name: 'system/gpu_busy_percent', title: 'GPU utilization, %', chart: '', better: '', dots: false, internal: true},
+  {name: 'system/gpu_used_bytes', title: 'GPU memory', chart: '', better: '', dots: false, internal: true},
+  {name: 'system/gpu_total_bytes', title: 'GPU memory in total', chart: '', better: '', dots: false, internal: true},
+  {name: 'system/gpu_power_watts', title: 'GPU power, W', chart: '', better: '', dots: false, internal: true},
+  {name: 'system/gpu_temperature_c', title: 'GPU temperature, °C', chart: '', better: '', dots: false, internal: true},
+  {name: 'system/disk_read_bytes_per_second', title: 'Disk reads', chart: '', better: '', dots: false, internal: true},
+  {name: 'system/disk_written_bytes_per_second', title: 'Disk writes', chart: '', better: '', dots: false, internal: true},
+  {name: 'system/disk_free_bytes', title: 'Free disk space', chart: '', better: '', dots: false, internal: true},
+  {name: 'system/received_bytes_per_second', title: 'Network in', chart: '', better: '', dots: false, internal: true},
+  {name: 'system/sent_bytes_per_second', title: 'Network out', chart: '', better: '', dots: false, internal: true},
 ];
 
 // Words in the name of another metric that say that higher is better.

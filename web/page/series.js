@@ -66,8 +66,10 @@ export function settled(points, most) {
 
 // Reads only the metrics that charts want: a run may have hundreds.
 export class Series {
-  constructor(path) {
+  // prefix: of all its metrics; null: those without one, too.
+  constructor(path, prefix = null) {
     this.path = path;
+    this.prefix = prefix;
     this.metrics = 0;
     this.wanted = new Set(); // names of metrics that are read
     this.coming = new Set(); // of those that are being read for the first time
@@ -90,7 +92,8 @@ export class Series {
   // Reads some metrics, or all if there are too many to name.
   async ask(from, to, names = [...this.wanted]) {
     const end = to === null ? '' : `&to=${to}`;
-    const named = names.length > NAMES_MOST ? '' : names.map((name) => `&name=${encodeURIComponent(name)}`).join('');
+    const all = this.prefix === null ? '' : `&name=${encodeURIComponent(this.prefix)}`;
+    const named = names.length > NAMES_MOST ? all : names.map((name) => `&name=${encodeURIComponent(name)}`).join('');
     if (names.length === 0) return new Map();
     const {series} = await getJson(`${this.path}/metrics?buckets=${this.most}&from=${from ?? 0}${end}${named}`);
     return new Map(names.filter((name) => series[name]).map((name) => [name, pointsOf(series[name])]));

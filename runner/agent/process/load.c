@@ -134,9 +134,11 @@ static void read_busy(dt_process_load *out, processors *list, reader *from)
         double user, nice, system, idle, wait, irq, softirq, steal = 0;
         int number;
 
-        if (sscanf(line, "cpu%d %lf %lf %lf %lf %lf %lf %lf %lf", &number, &user, &nice, &system,
-                   &idle, &wait, &irq, &softirq, &steal) >= 8 &&
-            number >= 0 && number < DT_LOAD_PROCESSORS && list->may[number]) {
+        if (!isdigit((unsigned char)line[3])) {
+            /* "cpu  1 2 ...": the sum of all, whose first number is no processor */
+        } else if (sscanf(line, "cpu%d %lf %lf %lf %lf %lf %lf %lf %lf", &number, &user, &nice,
+                          &system, &idle, &wait, &irq, &softirq, &steal) >= 8 &&
+                   number >= 0 && number < DT_LOAD_PROCESSORS && list->may[number]) {
             busy += user + nice + system + irq + softirq;
             stolen += steal;
             count++;
@@ -294,21 +296,34 @@ void dt_process_sample_read(dt_process_sample *out, pid_t pid, const char *root)
 
 /* --- the network of a node */
 
-/* Adds the interfaces of /proc/net/dev, two lines of headings first. */
-static void add_interfaces(double *received, double *sent, const char *text)
+static bool is_device(const char *interface, const char *root)
 {
+    char path[PATH_BYTES];
+
+    snprintf(path, sizeof(path), "%s/sys/class/net/%s/device", root, interface);
+    return access(path, F_OK) == 0;
+}
+
+/* Adds the interfaces of /proc/net/dev, two lines of headings first. devices: only those that are devices, below
+ * this root; NULL: all but the loopback. Returns whether there was one. */
+static bool add_interfaces(double *received, double *sent, const char *text, const char *devices)
+{
+    bool any = false;
+
     for (const char *line = text; line != NULL && *line != '\0';) {
         double in, out;
         char name[32];
 
         if (sscanf(line, " %31[^:]: %lf %*f %*f %*f %*f %*f %*f %*f %lf", name, &in, &out) == 3 &&
-            strcmp(name, "lo") != 0) {
+            strcmp(name, "lo") != 0 && (devices == NULL || is_device(name, devices))) {
             *received += in;
             *sent += out;
+            any = true;
         }
         line = strchr(line, '\n');
         line = line != NULL ? line + 1 : NULL;
     }
+    return any;
 }
 
 /* Returns the TCP counter of /proc/net/snmp: a line of names, then a line of numbers. */
@@ -341,7 +356,7 @@ json_t *dt_network_load_json(const char *root)
 
     dt_strbuf_init(&from.text);
     if (read_text(&from, "/proc/net/dev"))
-        add_interfaces(&received, &sent, from.text.data);
+        add_interfaces(&received, &sent, from.text.data, NULL);
     else
         received = sent = -1;
     if (read_text(&from, "/proc/net/snmp")) {
@@ -351,4 +366,18 @@ json_t *dt_network_load_json(const char *root)
     dt_strbuf_release(&from.text);
     return json_pack("{s:f, s:f, s:f, s:f}", "received_bytes", received, "sent_bytes", sent,
                      "sent_segments", segments, "resent_segments", again);
+}
+
+bool dt_network_bytes(double *received, double *sent, const char *root)
+{
+    reader from = {.root = root};
+    bool known;
+
+    *received = *sent = 0;
+    dt_strbuf_init(&from.text);
+    known = read_text(&from, "/proc/net/dev");
+    if (known && !add_interfaces(received, sent, from.text.data, root))
+        add_interfaces(received, sent, from.text.data, NULL);
+    dt_strbuf_release(&from.text);
+    return known;
 }

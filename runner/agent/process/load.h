@@ -49,4 +49,8 @@ void dt_process_sample_read(dt_process_sample *out, pid_t pid, const char *root)
  * network interfaces but the loopback, and of TCP. */
 json_t *dt_network_load_json(const char *root);
 
+/* Reads the bytes so far of the interfaces that are devices, so that a bridge or a bond does not count them again; of all
+ * but the loopback if none is one, as in a container. Returns false if they are unknown. */
+bool dt_network_bytes(double *received, double *sent, const char *root);
+
 #endif

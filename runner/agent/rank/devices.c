@@ -8,6 +8,11 @@
 const char *const dt_devices_question[] = {"nvidia-smi", "--query-gpu=index,uuid,memory.used",
                                            "--format=csv,noheader,nounits", NULL};
 
+const char *const dt_devices_watch[] = {
+    "nvidia-smi",
+    "--query-gpu=uuid,utilization.gpu,memory.used,memory.total,power.draw,temperature.gpu",
+    "--format=csv,noheader,nounits", "--loop=" DT_DEVICES_WATCH_SECONDS, NULL};
+
 dt_status dt_devices_parse(dt_devices *out, const char *answer, dt_error *err)
 {
     memset(out, 0, sizeof(*out));
@@ -95,6 +100,34 @@ bool dt_devices_are_free(const dt_devices *devices)
             devices->items[i].baseline_bytes + DT_DEVICES_SLACK_BYTES)
             return false;
     return true;
+}
+
+json_t *dt_devices_watched(const dt_devices *devices, const char *line)
+{
+    static const struct {
+        const char *name;
+        double unit;
+    } fields[] = {{"gpu_busy_percent", 1},
+                  {"gpu_used_bytes", 1 << 20},
+                  {"gpu_total_bytes", 1 << 20},
+                  {"gpu_power_watts", 1},
+                  {"gpu_temperature_c", 1}};
+    const char *at = strchr(line, ',');
+    json_t *out = NULL;
+
+    for (int64_t i = 0; i < devices->count && at != NULL; i++)
+        if (strlen(devices->items[i].uuid) == (size_t)(at - line) &&
+            strncmp(devices->items[i].uuid, line, (size_t)(at - line)) == 0)
+            out = json_pack("{s:I}", "index", (json_int_t)devices->items[i].index);
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]) && out != NULL && at != NULL; i++) {
+        char *end;
+        double value = strtod(at + 1, &end); /* "[N/A]" is no number */
+
+        if (end != at + 1 && value >= 0)
+            json_object_set_new(out, fields[i].name, json_real(value * fields[i].unit));
+        at = strchr(at + 1, ',');
+    }
+    return out;
 }
 
 json_t *dt_devices_to_json(const dt_devices *devices)

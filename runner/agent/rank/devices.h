@@ -48,6 +48,16 @@ void dt_devices_update(dt_devices *devices, const dt_devices *now);
 /* all are at most the slack above their baseline */
 bool dt_devices_are_free(const dt_devices *devices);
 
+/* The command that writes a line "GPU-1234, 35, 5120, 81559, 250.31, 45" for each device every DT_DEVICES_WATCH_SECONDS:
+ * utilization in percent, memory in use and in total (MiB), power (W) and temperature (degrees Celsius). */
+#define DT_DEVICES_WATCH_SECONDS "10"
+extern const char *const dt_devices_watch[];
+
+/* Returns a new reference: the values of such a line by the names of metrics without "system/", such as
+ * "gpu_busy_percent", with the device's "index". Values that it does not have are left out. NULL: the line is of none of
+ * these devices. */
+json_t *dt_devices_watched(const dt_devices *devices, const char *line);
+
 /* Returns a new reference: [{"index", "baseline_bytes", "used_bytes"}]. */
 json_t *dt_devices_to_json(const dt_devices *devices);
 

@@ -34,6 +34,7 @@ static void enter_kill(dt_agent *agent)
         agent->question = NULL;
         agent->starting = false;
     }
+    dt_agent_system_end(agent);
     agent->ending = DT_ENDING_KILL;
     agent->ending_deadline_seconds = dt_clock_monotonic_seconds() + KILL_MAX_SECONDS;
     uv_timer_start(&agent->ending_timer, on_timer, LOOK_EVERY_MS, LOOK_EVERY_MS);

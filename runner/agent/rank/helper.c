@@ -27,6 +27,7 @@ struct dt_helper {
     int64_t start_ticks;
     double timeout_seconds;
     dt_strbuf text;
+    dt_helper_line_fn *line; /* NULL: the whole text is the answer */
     dt_helper_fn *done;
     void *context;
 };
@@ -88,7 +89,12 @@ static void on_line(void *context, const char *text, size_t length, bool cut)
     if (helper->text.length + length > ANSWER_BYTES)
         return;
     dt_text_clean(&helper->text, text, length, cut);
-    dt_strbuf_add_char(&helper->text, '\n');
+    if (helper->line == NULL) {
+        dt_strbuf_add_char(&helper->text, '\n');
+        return;
+    }
+    helper->line(helper->context, helper->text.data);
+    dt_strbuf_reset(&helper->text);
 }
 
 static void on_out_end(void *context, const char *why)
@@ -120,8 +126,9 @@ static dt_status follow(dt_helper *helper, dt_agent *agent, const dt_spawned *sp
     return first != DT_OK ? first : st;
 }
 
-dt_status dt_helper_start(dt_helper **out, dt_agent *agent, const char *const *argv,
-                          double timeout_seconds, dt_helper_fn *done, void *context, dt_error *err)
+static dt_status helper_start(dt_helper **out, dt_agent *agent, const char *const *argv,
+                              double timeout_seconds, dt_helper_line_fn *line, dt_helper_fn *done,
+                              void *context, dt_error *err)
 {
     const char *words[16] = {NULL};
     dt_environment environment = {0};
@@ -150,12 +157,14 @@ dt_status dt_helper_start(dt_helper **out, dt_agent *agent, const char *const *a
     helper->pid = spawned.pid;
     helper->start_ticks = dt_process_read(&process, spawned.pid) ? process.start_ticks : 0;
     helper->timeout_seconds = timeout_seconds;
+    helper->line = line;
     helper->done = done;
     helper->context = context;
     dt_strbuf_init(&helper->text);
     uv_timer_init(&agent->loop, &helper->deadline);
     helper->deadline.data = helper;
-    uv_timer_start(&helper->deadline, on_deadline, (uint64_t)(timeout_seconds * 1e3), 0);
+    if (line == NULL)
+        uv_timer_start(&helper->deadline, on_deadline, (uint64_t)(timeout_seconds * 1e3), 0);
     st = follow(helper, agent, &spawned, err);
     if (st == DT_OK)
         *out = helper;
@@ -167,6 +176,19 @@ out:
     dt_environment_release(&environment);
     dt_strbuf_release(&program);
     return st;
+}
+
+dt_status dt_helper_start(dt_helper **out, dt_agent *agent, const char *const *argv,
+                          double timeout_seconds, dt_helper_fn *done, void *context, dt_error *err)
+{
+    return helper_start(out, agent, argv, timeout_seconds, NULL, done, context, err);
+}
+
+dt_status dt_helper_follow(dt_helper **out, dt_agent *agent, const char *const *argv,
+                           dt_helper_line_fn *line, dt_helper_fn *done, void *context,
+                           dt_error *err)
+{
+    return helper_start(out, agent, argv, 0, line, done, context, err);
 }
 
 /* memory: queries the GPUs' memory use before the ranks start, and delays `released` until they use no more than

@@ -429,6 +429,7 @@ static void start_ranks(dt_agent *agent)
         refuse_ranks(agent, &holder, gpu);
         return;
     }
+    dt_agent_system_watch_gpus(agent);
     if (agent->programs != NULL) {
         meet(agent);
         return;
@@ -479,6 +480,7 @@ dt_status dt_agent_start(dt_agent *agent, const dt_agent_command *command, dt_er
     dt_agent_lease_begin(agent, command);
     dt_agent_cache_pins_take(agent, command);
     agent->started = agent->starting = true;
+    dt_agent_system_begin(agent, command->plan);
     dt_agent_memory_before(agent, start_ranks);
 out:
     dt_strbuf_release(&plan);

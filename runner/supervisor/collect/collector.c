@@ -290,6 +290,53 @@ out:
     return st;
 }
 
+/* Adds what a node or one of its GPUs (-1: the node) is used for. Its step is the time, since nodes report it at any
+ * moment of the training and without one. */
+static dt_status store_usage(dt_collector *collector, int64_t node, int64_t gpu,
+                             const dt_message *message, const json_t *values, dt_error *err)
+{
+    dt_status st = DT_OK;
+    char name[96];
+
+    for (int id = 0; id < DT_METRIC_COUNT; id++) {
+        const dt_metric_kind *kind = &dt_metric_kinds[id];
+        double value;
+
+        if (kind->source != (gpu < 0 ? DT_FROM_NODES : DT_FROM_NODE_GPUS))
+            continue;
+        value = value_of(values, kind->name + strlen(DT_METRIC_SYSTEM));
+        if (isnan(value))
+            continue;
+        if (gpu < 0)
+            snprintf(name, sizeof(name), "%s_node_%lld", kind->name, (long long)node);
+        else
+            snprintf(name, sizeof(name), "%s_node_%lld_gpu_%lld", kind->name, (long long)node,
+                     (long long)gpu);
+        DT_TRY(dt_collector_metric(collector, message, message->time_ms / 1000, name, value, err));
+    }
+out:
+    return st;
+}
+
+static dt_status store_system(dt_collector *collector, int64_t node, const dt_message *message,
+                              dt_error *err)
+{
+    json_t *gpu;
+    dt_status st;
+    size_t i;
+
+    DT_TRY(
+        store_usage(collector, node, -1, message, json_object_get(message->json, "values"), err));
+    json_array_foreach(json_object_get(message->json, "gpus"), i, gpu) {
+        const json_t *index = json_object_get(gpu, "index");
+
+        if (json_is_integer(index) && json_integer_value(index) >= 0)
+            DT_TRY(store_usage(collector, node, json_integer_value(index), message, gpu, err));
+    }
+out:
+    return st;
+}
+
 dt_status dt_collector_checkpoint(dt_collector *collector, const dt_message *message, dt_error *err)
 {
     dt_row row = {.kind = DT_ROW_CHECKPOINT,
@@ -401,6 +448,8 @@ static dt_status store_rows(dt_collector *collector, int64_t node, const dt_mess
         return dt_collector_part(collector, message, err);
     case DT_MESSAGE_RECORD: /* it is in the folder */
         return store_digests(collector, message, err);
+    case DT_MESSAGE_SYSTEM:
+        return store_system(collector, node, message, err);
     case DT_MESSAGE_PHASE: /* not stored */
         return DT_OK;
     case DT_MESSAGE_CHECKPOINT:

@@ -36,6 +36,7 @@ static const struct {
     [DT_MESSAGE_EXITED] = {"exited", true, true, {"s reason", "s signal_name", "a lines"}},
     [DT_MESSAGE_STOPPING] = {"stopping", true, false, {NULL}},
     [DT_MESSAGE_RELEASED] = {"released", true, false, {"a left"}},
+    [DT_MESSAGE_SYSTEM] = {"system", true, false, {"o values"}},
     [DT_MESSAGE_UNKNOWN] = {"", true, false, {NULL}},
     [DT_MESSAGE_HELLO] = {"hello",
                           false,

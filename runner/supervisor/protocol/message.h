@@ -34,6 +34,7 @@ typedef enum dt_message_kind {
     DT_MESSAGE_EXITED,
     DT_MESSAGE_STOPPING,
     DT_MESSAGE_RELEASED,
+    DT_MESSAGE_SYSTEM,
     DT_MESSAGE_UNKNOWN, /* stored, otherwise ignored */
     /* not numbered */
     DT_MESSAGE_HELLO,
