@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 hosts 4 apart
 recipe <<'YAML'
-schedule: {kind: constant, steps: 20000}
+schedule: {kind: constant, steps: 3000}
 evaluate: {every: 0, sequences: 32}
 checkpoint: {every: 1000000, keep: 2, keep_best: 0}
 ranks: 1
