@@ -196,6 +196,7 @@ static dt_status add_state(dt_strbuf *out, active_run *runs, int64_t *count, dt_
                            const dt_web_request *request, dt_error *err)
 {
     dt_run_search search = {.state = (int)state,
+                            .archived = true,
                             .limit = dt_run_state_is_terminal(state) ? 1 : RUNS_MOST};
     int64_t found, total;
     const char **ids;

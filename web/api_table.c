@@ -255,7 +255,7 @@ static dt_status check(dt_web_request *request, dt_web_reply *reply, dt_error *e
 dt_status dt_web_keys(dt_web_request *request, dt_web_reply *reply, dt_error *err)
 {
     json_t *recipe_keys = json_object(), *recipe;
-    dt_run_search newest = {.state = -1, .limit = KEYS_RUNS};
+    dt_run_search newest = {.state = -1, .archived = true, .limit = KEYS_RUNS};
     int64_t count, total, names_count;
     const char **ids, **names;
     dt_status st = DT_OK;

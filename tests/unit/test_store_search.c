@@ -96,6 +96,25 @@ static void test_a_tag_is_a_whole_word_and_a_group_its_whole_name(void **state)
                   (const char *[]){"optimizer.lr>0", NULL}, "aaaa");
 }
 
+static void test_an_archived_run_is_found_only_if_it_is_asked_for(void **state)
+{
+    test_store *t = *state;
+
+    fill(t);
+    assert_good(
+        t, dt_store_run_label(t->store, "aaaa", &(dt_labels){.tags = "archived keep"}, &t->err));
+    assert_good(
+        t, dt_store_run_label(t->store, "bbbb", &(dt_labels){.tags = "not-archived"}, &t->err));
+    assert_search(t, (dt_run_search){0}, NULL, "cccc bbbb");
+    assert_search(t, (dt_run_search){.tag = "keep"}, NULL, "cccc");
+    assert_search(t, (dt_run_search){.group = "g"}, NULL, "bbbb");
+    assert_search(t, (dt_run_search){0}, (const char *[]){"optimizer.lr>1e-4", NULL}, "");
+    assert_search(t, (dt_run_search){.limit = 1}, NULL, "cccc");
+    assert_search(t, (dt_run_search){.archived = true}, NULL, "cccc bbbb aaaa");
+    assert_search(t, (dt_run_search){.tag = "archived"}, NULL, "aaaa");
+    assert_search(t, (dt_run_search){.archived = true, .tag = "keep"}, NULL, "cccc aaaa");
+}
+
 static void test_a_key_that_no_run_has_is_refused(void **state)
 {
     dt_run_search search = {.state = -1, .sort = "optimizer.lrr"};
@@ -117,6 +136,7 @@ int main(void)
         WITH_STORE(test_runs_are_found_by_values_of_recipes_and_metrics),
         WITH_STORE(test_an_order_by_a_value_has_unknown_values_last),
         WITH_STORE(test_a_tag_is_a_whole_word_and_a_group_its_whole_name),
+        WITH_STORE(test_an_archived_run_is_found_only_if_it_is_asked_for),
         WITH_STORE(test_a_key_that_no_run_has_is_refused),
     };
 
