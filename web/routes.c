@@ -36,6 +36,7 @@ EMBEDDED(view_js);
 EMBEDDED(run_charts_js);
 EMBEDDED(marks_js);
 EMBEDDED(system_charts_js);
+EMBEDDED(files_js);
 EMBEDDED(metric_names_js);
 EMBEDDED(metric_table_js);
 EMBEDDED(choice_js);
@@ -82,6 +83,7 @@ static const struct {
     {"view.js", SCRIPT, dt_embedded_view_js, dt_embedded_view_js_end},
     {"run_charts.js", SCRIPT, dt_embedded_run_charts_js, dt_embedded_run_charts_js_end},
     {"system_charts.js", SCRIPT, dt_embedded_system_charts_js, dt_embedded_system_charts_js_end},
+    {"files.js", SCRIPT, dt_embedded_files_js, dt_embedded_files_js_end},
     {"marks.js", SCRIPT, dt_embedded_marks_js, dt_embedded_marks_js_end},
     {"metric_names.js", SCRIPT, dt_embedded_metric_names_js, dt_embedded_metric_names_js_end},
     {"metric_table.js", SCRIPT, dt_embedded_metric_table_js, dt_embedded_metric_table_js_end},
@@ -146,6 +148,8 @@ static const dt_web_route routes[] = {
     {"/api/v1/runs/ID/checkpoints", dt_web_checkpoints, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
     {"/api/v1/runs/ID/evaluations", dt_web_evaluations, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
     {"/api/v1/runs/ID/samples", dt_web_samples, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
+    {"/api/v1/runs/ID/files", dt_web_files, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
+    {"/api/v1/runs/ID/file", dt_web_file_of_run, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
     {"/api/v1/runs/ID/events", dt_web_events, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
     {"/api/v1/runs/ID/logs", dt_web_logs, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
     {"/api/v1/runs/ID/recipe", dt_web_recipe, NULL, DT_WEB_LITTLE, DT_WEB_LOCKED},
@@ -196,6 +200,7 @@ static const dt_web_route routes[] = {
     {"/view.js", web_file, "view.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/run_charts.js", web_file, "run_charts.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/system_charts.js", web_file, "system_charts.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/files.js", web_file, "files.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/marks.js", web_file, "marks.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/metric_names.js", web_file, "metric_names.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/metric_table.js", web_file, "metric_table.js", DT_WEB_NO_STORE, DT_WEB_OPEN},

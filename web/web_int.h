@@ -277,6 +277,8 @@ dt_status dt_web_runs(dt_web_request *request, dt_web_reply *reply, dt_error *er
 dt_status dt_web_run_view(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_recipe(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_notes(dt_web_request *request, dt_web_reply *reply, dt_error *err);
+dt_status dt_web_files(dt_web_request *request, dt_web_reply *reply, dt_error *err);
+dt_status dt_web_file_of_run(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_why(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_health(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_metrics(dt_web_request *request, dt_web_reply *reply, dt_error *err);

@@ -11,6 +11,7 @@ import {Series} from '/series.js';
 import * as text from '/text.js';
 import {View, bindControls, nameItems} from '/view.js';
 import {RunCharts} from '/run_charts.js';
+import {Files} from '/files.js';
 import {SystemCharts} from '/system_charts.js';
 
 const DRAW_MS = 250;
@@ -116,6 +117,7 @@ export function showRun() {
   const note = new Note(byId('note-card'), path);
   const actions = new Actions(byId('actions'), byId('done'), note, () => again(true));
   const system = new SystemCharts(byId('system'), path, keepAddress && ((name) => keepAddress({runs: id}, name, view)));
+  const files = new Files(byId('files-card'), byId('files'), path, keepAddress !== null);
   const checkpoints = new Checkpoints(byId('checkpoints'), path);
   const evaluations = new Evaluations(byId('evaluations-card'), byId('evaluations'), path);
   const samples = new Samples(byId('samples-card'), byId('samples-step'), byId('samples'), path);
@@ -200,7 +202,7 @@ export function showRun() {
     await checkpoints.update(shown.run);
     showCurves(shown, fresh);
     await Promise.all([output.update(), evaluations.update(), samples.update(), recipe.update(shown.run.attempt),
-                       system.update(shown, begun)]);
+                       system.update(shown, begun), files.update(shown.run)]);
     live.follow(output.rank);
     return live.wait ?? (isActive(shown.run.state) ? ACTIVE_MS : QUIET_MS);
   });
@@ -216,6 +218,7 @@ export function showRun() {
     showView(newest);
     output.add(news);
     system.add(news);
+    files.update(newest.run).catch(() => {}); // tried again with the next news
     if ((news.events ?? []).some((event) => event.event === 'checkpoint'))
       checkpoints.update(newest.run).then(() => showCurves(newest, false)).catch(() => {});
     if ((news.events ?? []).some((event) => event.event === 'evaluation')) evaluations.update().catch(() => {});
