@@ -98,6 +98,20 @@ dt_status dt_store_sample_list(dt_store *store, dt_store_sample **out, int64_t *
 dt_status dt_store_sample_steps(dt_store *store, int64_t **out, int64_t *count, const char *run,
                                 dt_arena *arena, dt_error *err);
 
+/* --- confusion.c: rows of each class by the class that a classifier predicted */
+#define DT_STORE_CONFUSION "confusion" /* their kind of event */
+typedef struct dt_store_confusion {
+    int64_t attempt, step, time_ms;
+    const char *counts; /* JSON: [[..], ..], a row for each class */
+} dt_store_confusion;
+/* Lists the newest counts of a step, or with DT_STORE_ALL_STEPS of each step, oldest step first. Steps that a resume undid
+ * are left out. */
+dt_status dt_store_confusion_list(dt_store *store, dt_store_confusion **out, int64_t *count,
+                                  const char *run, int64_t step, dt_arena *arena, dt_error *err);
+/* Lists the steps that have counts, oldest first. */
+dt_status dt_store_confusion_steps(dt_store *store, int64_t **out, int64_t *count, const char *run,
+                                   dt_arena *arena, dt_error *err);
+
 /* --- event.c: checkpoints */
 typedef struct dt_store_checkpoint {
     int64_t attempt, step, bytes, time_ms;

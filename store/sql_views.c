@@ -154,6 +154,17 @@ static const dt_sql_column sample_columns[] = {
     {0},
 };
 
+static const dt_sql_column confusion_columns[] = {
+    {"run", "text", "id of the run", "r.id"},
+    {"step", "integer", "step of the evaluation", "v.step"},
+    {"attempt", "integer", "attempt that evaluated", "v.attempt"},
+    {"time", "text", "when it was computed", TIME("v.time_ms")},
+    {"class", "integer", "class of the rows, from 0", "c.key"},
+    {"predicted", "integer", "class that the model predicts, from 0", "p.key"},
+    {"rows", "integer", "number of rows", "p.value"},
+    {0},
+};
+
 const dt_sql_view dt_sql_views[] = {
     {"runs", "One row for each run.",
      "main.runs r JOIN main.attempts a ON a.run = r.run AND a.attempt = r.attempt", run_columns},
@@ -187,6 +198,13 @@ const dt_sql_view dt_sql_views[] = {
      "One row for each text of `evaluate.samples` and step. Steps that a resume from an earlier "
      "step undid are left out.",
      DT_SQL_SAMPLES " v JOIN main.runs r ON r.run = v.run WHERE v.newer = 0", sample_columns},
+    {"confusions",
+     "One row for each class and predicted class of each evaluation of a classifier. Steps that a "
+     "resume from an earlier step undid are left out.",
+     DT_SQL_CONFUSIONS
+     " v JOIN main.runs r ON r.run = v.run JOIN json_each(v.counts) c JOIN"
+     " json_each(CASE c.type WHEN 'array' THEN c.value ELSE '[]' END) p WHERE v.newer = 0",
+     confusion_columns},
     {0},
 };
 

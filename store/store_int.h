@@ -322,6 +322,13 @@ const char *dt_checkpoint_path(const dt_store *store, const char *path, const ch
                           "'$.prompt') = 'text'"                                                   \
                           " AND json_type(t.value, '$.text') = 'text')"
 
+/* The confusions of classifiers, a row for each event; `newer` as for evaluations. */
+#define DT_SQL_CONFUSIONS                                                                        \
+    "(SELECT v.run, v.event, v.attempt, v.time_ms, v.step, json_extract(v.json, '$.counts') AS"  \
+    " counts, row_number() OVER (PARTITION BY v.run, v.step ORDER BY v.event DESC) - 1 AS newer" \
+    " FROM " DT_SQL_EVENTS_OF_STEPS(                                                             \
+        DT_STORE_CONFUSION) " v WHERE json_type(v.json, '$.counts') = 'array')"
+
 /* State and reason of the attempt `a` as structs and views show them. The tables of version 1 have no state of a waiting
  * run: it is queued, with a reason that no other queued run has. */
 #define DT_SQL_WAITING "waiting"

@@ -10,7 +10,7 @@
 #define BUCKETS_FEW  "250" /* for runs with many metrics */
 #define METRICS_MANY 24
 #define LOG_LINES    "400"
-#define SAMPLE_STEPS "100" /* number of steps whose samples are included */
+#define SAMPLE_STEPS "100" /* number of steps whose samples and confusion are included */
 #define RANKS_MOST   16    /* number of ranks whose logs are included */
 
 /* Appends JSON for use in a script element, with every '<' escaped: no text can end the script or start a comment. */
@@ -96,15 +96,15 @@ out:
     return st;
 }
 
-/* Adds the samples of the steps that the answer without a step lists. */
-static dt_status add_samples(dt_strbuf *out, const dt_web_report *report, const char *run,
-                             dt_arena *arena, dt_error *err)
+/* Adds the answers of the steps that the answer without a step lists. below: "/samples". */
+static dt_status add_steps(dt_strbuf *out, const dt_web_report *report, const char *run,
+                           const char *below, const int64_t *steps, int64_t count, dt_arena *arena,
+                           dt_error *err)
 {
-    const char *path = dt_arena_printf(arena, "/api/v1/runs/%s/samples", run);
-    int64_t *steps, count, most = strtoll(SAMPLE_STEPS, NULL, 10);
+    const char *path = dt_arena_printf(arena, "/api/v1/runs/%s%s", run, below);
+    int64_t most = strtoll(SAMPLE_STEPS, NULL, 10);
     dt_status st = DT_OK;
 
-    DT_TRY(dt_store_sample_steps(report->store, &steps, &count, run, arena, err));
     for (int64_t i = 0; i < count; i++) {
         const char *step = dt_arena_printf(arena, "%lld", (long long)steps[i]);
         const char *arguments[] = {"step", step, "most", "1", NULL};
@@ -123,7 +123,7 @@ static dt_status add_run(dt_strbuf *out, const dt_web_report *report, const char
     static const char *const all[] = {"limit", "1000", NULL};
     static const char *const none[] = {NULL};
     static const char *const some[] = {"most", SAMPLE_STEPS, NULL};
-    int64_t count;
+    int64_t *steps, count;
     dt_status st = DT_OK;
     const char **names;
     dt_arena arena;
@@ -140,13 +140,17 @@ static dt_status add_run(dt_strbuf *out, const dt_web_report *report, const char
                  {"/evaluations", none},
                  {"/samples", some},
                  {"/notes", none},
+                 {"/confusion", some},
                  {"/events", all}};
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         const char *path = dt_arena_printf(&arena, "/api/v1/runs/%s%s", run, parts[i].below);
 
         DT_TRY(add_answer(out, report, path, parts[i].arguments, path, err));
     }
-    DT_TRY(add_samples(out, report, run, &arena, err));
+    DT_TRY(dt_store_sample_steps(report->store, &steps, &count, run, &arena, err));
+    DT_TRY(add_steps(out, report, run, "/samples", steps, count, &arena, err));
+    DT_TRY(dt_store_confusion_steps(report->store, &steps, &count, run, &arena, err));
+    DT_TRY(add_steps(out, report, run, "/confusion", steps, count, &arena, err));
     DT_TRY(add_logs(out, report, run, &arena, err));
 out:
     dt_arena_release(&arena);

@@ -26,6 +26,7 @@ EMBEDDED(markdown_js);
 EMBEDDED(panels_js);
 EMBEDDED(evaluations_js);
 EMBEDDED(samples_js);
+EMBEDDED(confusion_js);
 EMBEDDED(step_slider_js);
 EMBEDDED(curves_js);
 EMBEDDED(live_js);
@@ -74,6 +75,7 @@ static const struct {
     {"panels.js", SCRIPT, dt_embedded_panels_js, dt_embedded_panels_js_end},
     {"evaluations.js", SCRIPT, dt_embedded_evaluations_js, dt_embedded_evaluations_js_end},
     {"samples.js", SCRIPT, dt_embedded_samples_js, dt_embedded_samples_js_end},
+    {"confusion.js", SCRIPT, dt_embedded_confusion_js, dt_embedded_confusion_js_end},
     {"step_slider.js", SCRIPT, dt_embedded_step_slider_js, dt_embedded_step_slider_js_end},
     {"live.js", SCRIPT, dt_embedded_live_js, dt_embedded_live_js_end},
     {"dom.js", SCRIPT, dt_embedded_dom_js, dt_embedded_dom_js_end},
@@ -150,6 +152,7 @@ static const dt_web_route routes[] = {
     {"/api/v1/runs/ID/samples", dt_web_samples, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
     {"/api/v1/runs/ID/files", dt_web_files, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
     {"/api/v1/runs/ID/file", dt_web_file_of_run, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
+    {"/api/v1/runs/ID/confusion", dt_web_confusion, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
     {"/api/v1/runs/ID/events", dt_web_events, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
     {"/api/v1/runs/ID/logs", dt_web_logs, NULL, DT_WEB_MUCH, DT_WEB_LOCKED},
     {"/api/v1/runs/ID/recipe", dt_web_recipe, NULL, DT_WEB_LITTLE, DT_WEB_LOCKED},
@@ -191,6 +194,7 @@ static const dt_web_route routes[] = {
     {"/panels.js", web_file, "panels.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/evaluations.js", web_file, "evaluations.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/samples.js", web_file, "samples.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
+    {"/confusion.js", web_file, "confusion.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/step_slider.js", web_file, "step_slider.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/live.js", web_file, "live.js", DT_WEB_NO_STORE, DT_WEB_OPEN},
     {"/dom.js", web_file, "dom.js", DT_WEB_NO_STORE, DT_WEB_OPEN},

@@ -165,8 +165,10 @@ json_t *dt_web_event_json(const dt_store_event *e)
 
     if (dt_json_parse(&detail, e->json, strlen(e->json), "event", NULL) != DT_OK)
         detail = json_null();
-    if (strcmp(e->kind, DT_STORE_SAMPLES) == 0) /* the texts have a route of their own */
+    if (strcmp(e->kind, DT_STORE_SAMPLES) == 0) /* these have routes of their own */
         json_object_del(detail, "samples");
+    if (strcmp(e->kind, DT_STORE_CONFUSION) == 0)
+        json_object_del(detail, "counts");
     return json_pack(
         "{sI sI so so so so so}", "id", (json_int_t)e->id, "attempt", (json_int_t)e->attempt,
         "node", e->node >= 0 ? json_integer(e->node) : json_null(), "rank",

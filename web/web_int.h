@@ -291,6 +291,7 @@ dt_status dt_web_csv(dt_web_request *request, dt_web_reply *reply, dt_error *err
 dt_status dt_web_checkpoints(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_evaluations(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_samples(dt_web_request *request, dt_web_reply *reply, dt_error *err);
+dt_status dt_web_confusion(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_events(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_logs(dt_web_request *request, dt_web_reply *reply, dt_error *err);
 dt_status dt_web_live_of_run(dt_web_request *request, dt_web_reply *reply, dt_error *err);

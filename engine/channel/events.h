@@ -40,6 +40,8 @@
  *    "stderr":..|null},..}},..}}   results of evaluation tasks, from rank 0; as metrics too: "arc/acc"
  *   {"event":"samples","step":100,"samples":[{"index":0,"prompt":"..","text":"..","tokens":64,"ended":"tokens"},..]}
  *    texts of 'evaluate.samples', from rank 0; of one step in as many events as they need
+ *   {"event":"confusion","step":100,"counts":[[31,2],[0,17]]}   of a classifier with at most 100 classes, from rank 0, with
+ *    each evaluation: rows by class and, within, by predicted class
  *   {"event":"part","part":3,"offset":0,"last":true,"text":"..","lines":16,"tokens":400,"seconds":..,
  *    "log_likelihood":..}   of a task (engine/task/): output of a part of its lines, starting at byte
  *    `offset`; "hex" instead of "text" if it is not UTF-8. Only the last piece has the fields after

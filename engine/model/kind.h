@@ -36,6 +36,9 @@ typedef struct dt_model_passes {
     dt_status (*loss)(dt_model *model, const dt_batch *batch, double *loss_sum, dt_error *err);
     dt_status (*evaluate)(dt_model *model, const dt_batch *batch, double *loss_sum, double *counted,
                           dt_error *err);
+    /* MAY; both or none: dt_model_classes, dt_model_count_classes */
+    int64_t (*classes)(const dt_model_config *config);
+    dt_status (*count_classes)(dt_model *model, int64_t *counts, dt_error *err);
     /* MAY: implements dt_model_logits */
     dt_status (*logits)(dt_model *model, const dt_batch *batch, int64_t last, float *logits,
                         dt_error *err);

@@ -217,6 +217,19 @@ dt_status dt_model_evaluate(dt_model *model, const dt_batch *batch, double *loss
     return model->kind->passes->evaluate(model, batch, loss_sum, counted, err);
 }
 
+dt_status dt_model_count_classes(dt_model *model, int64_t *counts, dt_error *err)
+{
+    DT_ASSERT(dt_model_classes(model) > 0);
+    return model->kind->passes->count_classes(model, counts, err);
+}
+
+int64_t dt_model_classes(const dt_model *model)
+{
+    const dt_model_passes *passes = model->kind->passes;
+
+    return passes->classes != NULL ? passes->classes(&model->config) : 0;
+}
+
 dt_status dt_model_text_of(dt_model_text *out, const dt_model *model, dt_error *err)
 {
     if (model->kind->passes->text == NULL)

@@ -337,6 +337,7 @@ out:
 dt_status dt_replica_evaluate(dt_replica *replica, const dt_micro_batch *batch, int64_t part,
                               int64_t parts, double *loss_sum, double *counted, dt_error *err)
 {
+    int64_t classes = dt_model_classes(replica->model);
     dt_status st = DT_OK;
 
     *loss_sum = 0;
@@ -345,6 +346,9 @@ dt_status dt_replica_evaluate(dt_replica *replica, const dt_micro_batch *batch, 
         return DT_OK;
     DT_TRY(load(replica, batch, part, parts, 0, err));
     DT_TRY(dt_model_evaluate(replica->model, &replica->batch, loss_sum, counted, err));
+    if (batch->counts_of_classes != NULL)
+        DT_TRY(dt_model_count_classes(replica->model,
+                                      batch->counts_of_classes + part * classes * classes, err));
 out:
     return st;
 }

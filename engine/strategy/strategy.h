@@ -57,6 +57,8 @@ typedef struct dt_micro_batch {
     int64_t samples;
     uint64_t seed;
     uint32_t step, micro_step, first_data_rank; /* for the Philox key of dropout */
+    /* MAY: in evaluate, replica r adds to counts_of_classes + r * classes^2 (dt_model_count_classes) */
+    int64_t *counts_of_classes;
     /* MAY: separate inputs and samples of each replica, if they differ in width */
     const struct dt_micro_batch *parts;
 } dt_micro_batch;

@@ -311,6 +311,7 @@ dt_status dt_evaluate(dt_train_session *session, bool *evaluated, bool *stopped,
     *evaluated = *stopped = false;
     if (count > 0)
         DT_TRY(valid_bleu_begin(session, err));
+    dt_confusion_begin(session);
     for (int64_t first = 0; first < count; first += per_pass) {
         double loss_sum, counted;
 
@@ -330,6 +331,7 @@ dt_status dt_evaluate(dt_train_session *session, bool *evaluated, bool *stopped,
     if (count == 0)
         goto out;
     DT_TRY(valid_bleu_end(&session->evaluation.bleu, session, err));
+    DT_TRY(dt_confusion_end(session, err));
     for (int i = 0; i < 2; i++)
         sums[i] = dt_mesh_term(&session->mesh, DT_MESH_DATA, sums[i]);
     DT_TRY(session->comm.all_reduce_f64(&session->comm, sums, 2, err));

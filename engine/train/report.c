@@ -361,6 +361,7 @@ dt_status dt_report_pace(dt_train_session *session, dt_pace *pace, dt_error *err
 
 dt_status dt_report_evaluation(dt_train_session *session, dt_error *err)
 {
+    dt_status st = DT_OK;
     json_t *values;
 
     if (session->mesh.world.rank != 0)
@@ -370,7 +371,15 @@ dt_status dt_report_evaluation(dt_train_session *session, dt_error *err)
     if (session->evaluation.translations != NULL)
         json_object_set_new(values, dt_metric_name(DT_METRIC_VALID_BLEU),
                             dt_json_number(session->evaluation.bleu));
-    return send_metrics(session, values, err);
+    DT_TRY(send_metrics(session, values, err));
+    if (session->evaluation.confusion != NULL)
+        DT_TRY(dt_events_send(session->events,
+                              json_pack("{s:s, s:I, s:o}", "event", "confusion", "step",
+                                        as_json(session->step), "counts",
+                                        dt_confusion_to_json(session->evaluation.confusion)),
+                              err));
+out:
+    return st;
 }
 
 dt_status dt_report_tasks(dt_train_session *session, const dt_evaluation_results *results,

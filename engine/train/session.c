@@ -352,6 +352,7 @@ dt_status dt_train_session_open(dt_train_session *out, const dt_plan *plan, int6
     DT_TRY(dt_session_open_layers(out, err));
     DT_TRY(open_strategy(out, err));
     DT_TRY(dt_valid_bleu_open(out, err));
+    DT_TRY(dt_confusion_open(out, err));
     DT_TRY(dt_train_tasks_open(out, err));
     DT_TRY(dt_train_samples_open(out, err));
     DT_TRY(dt_side_model_open(&out->evaluation.side, out, err));
@@ -379,6 +380,7 @@ void dt_train_session_close(dt_train_session *session)
     dt_record_close(session->record);
     dt_valid_bleu_close(session->evaluation.translations);
     dt_train_tasks_close(session->evaluation.tasks);
+    dt_confusion_close(session->evaluation.confusion);
     dt_train_samples_close(session->evaluation.samples);
     dt_side_model_close(&session->evaluation.side);
     if (session->state.strategy != NULL)

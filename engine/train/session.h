@@ -71,6 +71,7 @@ typedef struct dt_train_evaluation {
     int64_t tasks_step;                 /* the step whose tasks were evaluated; -1: none */
     struct dt_train_samples *samples;   /* generates 'evaluate.samples'; NULL: there are none */
     int64_t samples_step;               /* the step whose samples were generated; -1: none */
+    struct dt_confusion *confusion;     /* counts classes; NULL: the model is no classifier */
     dt_side_model side;                 /* of tasks and samples */
     unsigned missing;                   /* of this step: DT_CHECKPOINT_LACKS_VALIDATION | ... */
 } dt_train_evaluation;

@@ -137,6 +137,23 @@ void dt_train_samples_close(dt_train_samples *samples); /* accepts NULL */
 dt_status dt_train_samples_run(json_t **texts, dt_train_session *session, bool *stopped,
                                dt_error *err);
 
+/* confusion: counts the rows of each class by the class that the model predicts, in each evaluation of a classifier.
+ *
+ * Rows       those of the validation loss; a row whose outputs are not finite counts nowhere
+ * Limit      classifiers of more classes have no counts; the log says so
+ */
+
+#define DT_CONFUSION_CLASSES 100
+
+/* Call after the model is open; sets session->evaluation.confusion if the model is a classifier. */
+dt_status dt_confusion_open(dt_train_session *session, dt_error *err);
+void dt_confusion_close(struct dt_confusion *confusion); /* accepts NULL */
+/* Around the passes of an evaluation; the end is collective and sums over the ranks. */
+void dt_confusion_begin(dt_train_session *session);
+dt_status dt_confusion_end(dt_train_session *session, dt_error *err);
+/* The counts of the last evaluation: [[..], ..], a row for each class. New reference. */
+json_t *dt_confusion_to_json(const struct dt_confusion *confusion);
+
 /* recording: opens the record of the rank (engine/record/record.h). */
 dt_status dt_recording_open(dt_train_session *session, dt_error *err);
 

@@ -16,6 +16,7 @@
 #include "runner/term/term.h"
 #include "runner/view/compare/compare.h"
 #include "runner/view/recipe/recipe_report.h"
+#include "runner/view/runs/confusion.h"
 #include "runner/view/runs/results.h"
 #include "runner/view/runs/runs.h"
 #include "runner/view/runs/samples.h"
@@ -420,28 +421,41 @@ out:
     return st;
 }
 
-/* Finds the step to show: that of --step, or else the newest one with samples. */
-static dt_status find_step(int64_t *out, dt_store *store, const dt_run *run, const dt_call *call,
-                           dt_error *err)
+typedef dt_status steps_list(dt_store *store, int64_t **out, int64_t *count, const char *run,
+                             dt_arena *arena, dt_error *err);
+
+/* Finds the step to show: that of --step, or else the newest one. what: "samples"; why: how a run gets them. */
+static dt_status find_step(int64_t *out, steps_list *list, const char *what, const char *why,
+                           dt_store *store, const dt_run *run, const dt_call *call, dt_error *err)
 {
     const dt_value *wanted = dt_arguments_get(call->args, "step");
     dt_status st = DT_OK;
     int64_t *steps, count;
 
-    DT_TRY(dt_store_sample_steps(store, &steps, &count, run->id, call->arena, err));
+    DT_TRY(list(store, &steps, &count, run->id, call->arena, err));
     if (count == 0)
-        DT_THROW(err, DT_ERR_NOT_FOUND,
-                 "run '%s' has no samples: its recipe needs 'evaluate.samples', and they are "
-                 "generated at its evaluations",
-                 run->id);
+        DT_THROW(err, DT_ERR_NOT_FOUND, "run '%s' has no %s: %s", run->id, what, why);
     *out = wanted->given ? wanted->integer : steps[count - 1];
     for (int64_t i = 0; i < count; i++)
-        if (steps[i] == *out)
+        if (steps[i] == *out) {
+            if (call->json && !wanted->given)
+                *out = DT_STORE_ALL_STEPS;
             return DT_OK;
-    DT_THROW(err, DT_ERR_NOT_FOUND, "run '%s' has no samples of step %lld (newest: %lld)", run->id,
+        }
+    DT_THROW(err, DT_ERR_NOT_FOUND, "run '%s' has no %s of step %lld (newest: %lld)", run->id, what,
              (long long)*out, (long long)steps[count - 1]);
 out:
     return st;
+}
+
+/* Prints an object with the run and `value`, which is stolen. */
+static dt_status print_list(const dt_run *run, const char *key, json_t *value, dt_error *err)
+{
+    json_t *object = dt_report_object();
+
+    json_object_set_new(object, "run", dt_json_text(run->id));
+    json_object_set_new(object, key, value);
+    return dt_report_json(object, err);
 }
 
 static dt_status print_samples(dt_store *store, const dt_run *run, const dt_call *call,
@@ -455,20 +469,44 @@ static dt_status print_samples(dt_store *store, const dt_run *run, const dt_call
 
     dt_term_init(&term, STDOUT_FILENO);
     dt_strbuf_init(&text);
-    DT_TRY(find_step(&step, store, run, call, err));
-    if (call->json && !dt_arguments_get(call->args, "step")->given)
-        step = DT_STORE_ALL_STEPS;
+    DT_TRY(find_step(&step, dt_store_sample_steps, "samples",
+                     "its recipe needs 'evaluate.samples', and they are generated at its "
+                     "evaluations",
+                     store, run, call, err));
     DT_TRY(dt_store_sample_list(store, &samples, &count, run->id, step, call->arena, err));
     if (call->json) {
-        json_t *object = dt_report_object();
-
-        json_object_set_new(object, "run", dt_json_text(run->id));
-        json_object_set_new(object, "samples", dt_samples_to_json(samples, count));
-        DT_TRY(dt_report_json(object, err));
+        DT_TRY(print_list(run, "samples", dt_samples_to_json(samples, count), err));
         goto out;
     }
     dt_term_add(&text, &term, DT_STYLE_BOLD, "%s %s\n\n", run->name, run->id);
     dt_samples_add(&text, &term, samples, count, call->arena);
+    DT_TRY(dt_report_styled(&text, err));
+out:
+    dt_strbuf_release(&text);
+    return st;
+}
+
+static dt_status print_confusion(dt_store *store, const dt_run *run, const dt_call *call,
+                                 dt_error *err)
+{
+    dt_store_confusion *list;
+    dt_status st = DT_OK;
+    int64_t step = 0, count;
+    dt_strbuf text;
+    dt_term term;
+
+    dt_term_init(&term, STDOUT_FILENO);
+    dt_strbuf_init(&text);
+    DT_TRY(find_step(&step, dt_store_confusion_steps, "counts of classes",
+                     "evaluations of a classifier (kind mlp) with at most 100 classes make them",
+                     store, run, call, err));
+    DT_TRY(dt_store_confusion_list(store, &list, &count, run->id, step, call->arena, err));
+    if (call->json) {
+        DT_TRY(print_list(run, "confusion", dt_confusions_to_json(list, count), err));
+        goto out;
+    }
+    dt_term_add(&text, &term, DT_STYLE_BOLD, "%s %s\n\n", run->name, run->id);
+    DT_TRY(dt_confusion_add(&text, &term, list, call->arena, err));
     DT_TRY(dt_report_styled(&text, err));
 out:
     dt_strbuf_release(&text);
@@ -482,11 +520,16 @@ static dt_status show(dt_call *call, dt_error *err)
     facts all = {0};
     dt_run run;
 
-    if (dt_arguments_get(call->args, "step")->given && !dt_arguments_flag(call->args, "samples"))
-        DT_THROW(err, DT_ERR_USAGE, "--step needs --samples");
+    if (dt_arguments_get(call->args, "step")->given && !dt_arguments_flag(call->args, "samples") &&
+        !dt_arguments_flag(call->args, "confusion"))
+        DT_THROW(err, DT_ERR_USAGE, "--step needs --samples or --confusion");
     DT_TRY(dt_runs_open(&store, &run, call->args->operands[0], call, err));
     if (dt_arguments_flag(call->args, "samples")) {
         DT_TRY(print_samples(store, &run, call, err));
+        goto out;
+    }
+    if (dt_arguments_flag(call->args, "confusion")) {
+        DT_TRY(print_confusion(store, &run, call, err));
         goto out;
     }
     if (dt_arguments_flag(call->args, "why")) {
@@ -515,12 +558,15 @@ static const dt_option options[] = {
     {.name = "samples",
      .kind = DT_OPTION_FLAG,
      .help = "show the texts that the model generated for evaluate.samples"},
+    {.name = "confusion",
+     .kind = DT_OPTION_FLAG,
+     .help = "show the rows of each class by the class that a classifier predicts"},
     {.name = "step",
      .kind = DT_OPTION_INT,
      .value = "N",
      .low = 0,
      .high = 9007199254740991.0,
-     .help = "with --samples: of this step, not the newest one"},
+     .help = "with --samples and --confusion: of this step, not the newest one"},
     {0},
 };
 
@@ -546,6 +592,8 @@ const dt_command dt_command_show = {
         "(docs/slow.md).\n"
         "--samples prints the newest texts, or those of --step. With --json: samples, of all\n"
         "steps or of --step, each with step, attempt, time_ms, index, prompt, text, tokens and\n"
-        "ended.\n",
+        "ended.\n"
+        "--confusion prints a line for each class. With --json: confusion, of all steps or of\n"
+        "--step, each with step, attempt, time_ms and counts, a list for each class.\n",
     .run = show,
 };

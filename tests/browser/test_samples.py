@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Samples of a run on its page, in a headless Chromium.
+"""Samples of a run, and the confusion of its classes, on its page, in a headless Chromium.
 
 usage: test_samples.py FILL_STORE SERVE_STORE [TEST...]     as test_page.py
 """
@@ -94,6 +94,35 @@ class Samples(test_page.Browsing):
         self.wait(lambda: self.script("return document.querySelector('#samples-step input').max") == "2")
         self.assertEqual(self.step(), "step 100")
         self.assertIn("text 1 of step 100", self.rows()[1][1])
+
+    def test_a_slider_shows_the_confusion_of_each_step(self):
+        run = "p8s6ze"
+        self.open_run(run)
+        self.assertFalse(self.browser.find_element(By.ID, "confusion-card").is_displayed())
+        self.add(run, "confusion", 10, counts=[[3, 7, 0], [5, 5, 0], [0, 0, 0]])
+        self.add(run, "confusion", 20, counts=[[9, 1, 0], [2, 8, 0], [0, 0, 0]])
+        self.open_run(run)
+        cells = lambda: self.script("return [...document.querySelectorAll('#confusion tbody tr')].map((r) =>"
+                                    " [...r.cells].map((c) => c.innerText))")
+        self.wait(lambda: len(cells()) == 3)
+        self.assertEqual(cells(), [["0", "9", "1", "", "90.0 %"], ["1", "2", "8", "", "80.0 %"], ["2", "", "", "", "–"]])
+        self.assertIn("20 rows, 85.0 % right", self.text("#confusion p"))
+        first = self.browser.find_elements(By.CSS_SELECTOR, "#confusion tbody td")[0]
+        self.assertEqual(first.get_attribute("title"), "9 of 10 rows of class 0 predicted as 0 (90.0 %)")
+        self.shoot_card("confusion-card", "confusion")
+        self.browser.find_element(By.CSS_SELECTOR, "#confusion-step input").send_keys(Keys.ARROW_LEFT)
+        self.wait(lambda: cells()[0] == ["0", "3", "7", "", "30.0 %"])
+        many = [[60 if a == b else (a * b) % 7 for a in range(100)] for b in range(100)]
+        self.add(run, "confusion", 30, counts=many)
+        self.add(run, "confusion", 25, counts=[[1, 2], ["x"]])  # by another program
+        for width, scheme, name in ((1280, "light", "confusion-many"), (390, "dark", "confusion-phone")):
+            self.look(width, 844, scheme)
+            self.open_run(run)
+            self.wait(lambda: len(cells()) == 100)
+            self.assertLessEqual(self.script("return document.documentElement.scrollWidth"), width)
+            self.shoot_card("confusion-card", name)
+        self.browser.find_element(By.CSS_SELECTOR, "#confusion-step input").send_keys(Keys.ARROW_LEFT)
+        self.wait(lambda: self.text("#confusion") == "not readable")
 
 
 if __name__ == "__main__":

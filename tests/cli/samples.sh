@@ -26,7 +26,7 @@ says "no samples of step 41 (newest: 60)"
 expect 2 show plain --samples
 says "has no samples: its recipe needs 'evaluate.samples'"
 expect 2 show greedy --step 40
-says "--step needs --samples"
+says "--step needs --samples or --confusion"
 expect 0 export greedy --to samples -o "$work/samples.csv"
 expect 0 export greedy --to jsonl -o "$work/all.jsonl"
 expect 0 export greedy --to html -o "$work/page.html"

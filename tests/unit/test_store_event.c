@@ -177,6 +177,75 @@ static void test_a_transaction_holds_all_or_nothing(void **state)
     assert_int_equal(count, 1);
 }
 
+static void add_text(test_store *t, int64_t attempt, const char *kind, const char *json)
+{
+    dt_store_event event = {
+        .attempt = attempt, .node = -1, .rank = 0, .time_ms = 1, .kind = kind, .json = json};
+
+    assert_good(t, dt_store_event_add(t->store, "aa", &event, &t->err));
+}
+
+static void test_the_newest_sample_of_each_prompt_and_step_counts(void **state)
+{
+    test_store *t = *state;
+    dt_store_sample *list;
+    int64_t count, attempt, *steps;
+
+    test_store_run(t, "aa", "n");
+    add_text(t, 1, "samples",
+             "{\"step\":20,\"samples\":[{\"index\":1,\"prompt\":\"b\",\"text\":\"x\",\"tokens\":3,"
+             "\"ended\":\"tokens\"}]}");
+    add_text(t, 1, "samples",
+             "{\"step\":20,\"samples\":[{\"index\":0,\"prompt\":\"a\",\"text\":\"y\",\"tokens\":2,"
+             "\"ended\":\"end_of_text\"},7,{\"index\":2}]}");
+    add_text(t, 1, "samples",
+             "{\"step\":10,\"samples\":[{\"index\":0,\"prompt\":\"a\",\"text\":\"z\"}]}");
+    add_text(
+        t, 1, "samples",
+        "{\"step\":20,\"samples\":[{\"index\":1,\"prompt\":\"b\",\"text\":\"w\"}]}"); /* again */
+    add_text(t, 1, "samples", "{\"step\":30,\"samples\":7}");
+    add_text(t, 1, "samples", "{");
+    assert_good(t, dt_store_sample_list(t->store, &list, &count, "aa", DT_STORE_ALL_STEPS,
+                                        &t->arena, &t->err));
+    assert_int_equal(count, 3);
+    assert_int_equal(list[0].step, 10);
+    assert_string_equal(list[1].text, "y");
+    assert_string_equal(list[1].ended, "end_of_text");
+    assert_int_equal(list[2].place, 1);
+    assert_string_equal(list[2].text, "w");
+    assert_good(t, dt_store_sample_list(t->store, &list, &count, "aa", 10, &t->arena, &t->err));
+    assert_int_equal(count, 1);
+    assert_string_equal(list[0].text, "z");
+
+    /* a resume from step 10 undoes what came after it */
+    assert_good(t, dt_store_run_set_state(t->store, "aa", DT_RUN_FAILED, 1, "x", 5, &t->err));
+    assert_good(t, dt_store_attempt_add(t->store, "aa", 10, 100, "{}", "h", 6, &attempt, &t->err));
+    assert_good(t, dt_store_sample_steps(t->store, &steps, &count, "aa", &t->arena, &t->err));
+    assert_int_equal(count, 1);
+    assert_int_equal(steps[0], 10);
+}
+
+static void test_the_newest_confusion_of_each_step_counts(void **state)
+{
+    test_store *t = *state;
+    dt_store_confusion *list;
+    int64_t count, *steps;
+
+    test_store_run(t, "aa", "n");
+    add_text(t, 1, "confusion", "{\"step\":20,\"counts\":[[1,2],[3,4]]}");
+    add_text(t, 1, "confusion", "{\"step\":10,\"counts\":[[5]]}");
+    add_text(t, 1, "confusion", "{\"step\":20,\"counts\":[[1,2],[3,5]]}");
+    add_text(t, 1, "confusion", "{\"step\":30,\"counts\":{}}");
+    assert_good(t, dt_store_confusion_list(t->store, &list, &count, "aa", DT_STORE_ALL_STEPS,
+                                           &t->arena, &t->err));
+    assert_int_equal(count, 2);
+    assert_string_equal(list[1].counts, "[[1,2],[3,5]]");
+    assert_good(t, dt_store_confusion_list(t->store, &list, &count, "aa", 10, &t->arena, &t->err));
+    assert_int_equal(count, 1);
+    assert_good(t, dt_store_confusion_steps(t->store, &steps, &count, "aa", &t->arena, &t->err));
+    assert_int_equal(count, 2);
+}
+
 static void add_evaluation(test_store *t, int64_t attempt, int64_t step, const char *tasks)
 {
     assert_good(t, dt_store_evaluation_add(t->store, "aa", attempt, step, tasks, &t->err));
@@ -280,6 +349,8 @@ int main(void)
         WITH_STORE(test_a_transaction_holds_all_or_nothing),
         WITH_STORE(test_each_version_of_a_note_is_kept_with_its_time),
         WITH_STORE(test_the_newest_evaluation_of_each_task_and_step_counts),
+        WITH_STORE(test_the_newest_sample_of_each_prompt_and_step_counts),
+        WITH_STORE(test_the_newest_confusion_of_each_step_counts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

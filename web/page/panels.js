@@ -134,6 +134,8 @@ function eventText(event) {
     ready: () => `device ${detail.device}, threads ${detail.threads}`,
     checkpoint: () => `step ${text.count(detail.step)}, ${text.bytes(detail.bytes)}`,
     checkpoint_failed: () => `step ${text.count(detail.step)}: ${detail.message}`,
+    samples: () => `step ${text.count(detail.step)}: texts for the prompts`,
+    confusion: () => `step ${text.count(detail.step)}: counts of classes`,
     evaluation: () => `step ${text.count(detail.step)}: ${Object.entries(detail.tasks ?? {}).flatMap(([task, result]) =>
       Object.entries(result.metrics).slice(0, 1).map(([name, {value}]) => `${task} ${name} ${text.compact(value)}`)).join(', ')}`,
     failed: () => detail.message,

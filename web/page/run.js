@@ -3,7 +3,8 @@ import {Actions} from '/actions.js';
 import {chartTools, el, labelsOf, pill, pillOf, progressBar, setText, shownState} from '/dom.js';
 import {ACTIVE_MS, Live, QUIET_MS, getJson, isActive, keepAddress, poll} from '/live.js';
 import {Evaluations} from '/evaluations.js';
-import {Samples} from '/samples.js';
+import {samplesOf} from '/samples.js';
+import {confusionOf} from '/confusion.js';
 import {Checkpoints, Output, Recipe, showAttempts, showChanges, showRanks} from '/panels.js';
 import {marksOf} from '/marks.js';
 import {Note} from '/note.js';
@@ -120,7 +121,7 @@ export function showRun() {
   const files = new Files(byId('files-card'), byId('files'), path, keepAddress !== null);
   const checkpoints = new Checkpoints(byId('checkpoints'), path);
   const evaluations = new Evaluations(byId('evaluations-card'), byId('evaluations'), path);
-  const samples = new Samples(byId('samples-card'), byId('samples-step'), byId('samples'), path);
+  const atSteps = {samples: samplesOf(path), confusion: confusionOf(path)}; // by the kind of their events
   const recipe = new Recipe(byId('recipe-tabs'), byId('recipe'), byId('recipe-path'), path);
   const output = new Output(byId('output-tabs'), byId('output'), path, byId('find'),
                             (rank) => live.follow(rank));
@@ -201,7 +202,7 @@ export function showRun() {
       await series.readZoom(view);
     await checkpoints.update(shown.run);
     showCurves(shown, fresh);
-    await Promise.all([output.update(), evaluations.update(), samples.update(), recipe.update(shown.run.attempt),
+    await Promise.all([output.update(), evaluations.update(), ...Object.values(atSteps).map((one) => one.update()), recipe.update(shown.run.attempt),
                        system.update(shown, begun), files.update(shown.run)]);
     live.follow(output.rank);
     return live.wait ?? (isActive(shown.run.state) ? ACTIVE_MS : QUIET_MS);
@@ -222,7 +223,8 @@ export function showRun() {
     if ((news.events ?? []).some((event) => event.event === 'checkpoint'))
       checkpoints.update(newest.run).then(() => showCurves(newest, false)).catch(() => {});
     if ((news.events ?? []).some((event) => event.event === 'evaluation')) evaluations.update().catch(() => {});
-    if ((news.events ?? []).some((event) => event.event === 'samples')) samples.update().catch(() => {});
+    for (const [kind, one] of Object.entries(atSteps))
+      if ((news.events ?? []).some((event) => event.event === kind)) one.update().catch(() => {});
     if (drawing === 0)
       drawing = setTimeout(() => {
         drawing = 0;

@@ -21,6 +21,7 @@ typedef struct dt_mlp_layer {
 typedef struct dt_mlp_state {
     dt_device_arena arena; /* memory of all activations, laid out again by every pass */
     void *targets;         /* host copy of a batch's targets, to count them */
+    float *on_host;        /* host copy of a batch's outputs, to find the predicted classes */
 
     int64_t B;            /* rows of the current pass */
     dt_tensor rows;       /* act (B,I): the batch's own tensor if act is F32 */
@@ -261,6 +262,44 @@ out:
     return st;
 }
 
+/* Returns the index of the largest output, the first of equals; -1: one of them is not finite. */
+static int64_t predicted_class(const float *outputs, int64_t count)
+{
+    int64_t best = 0;
+
+    for (int64_t i = 0; i < count; i++) {
+        if (!isfinite(outputs[i]))
+            return -1;
+        if (outputs[i] > outputs[best])
+            best = i;
+    }
+    return best;
+}
+
+static int64_t mlp_classes(const dt_model_config *config)
+{
+    return config->mlp.loss == DT_LOSS_CROSS_ENTROPY ? config->mlp.outputs : 0;
+}
+
+static dt_status mlp_count_classes(dt_model *model, int64_t *counts, dt_error *err)
+{
+    const dt_mlp_state *state = model->state;
+    int64_t classes = model->config.mlp.outputs;
+    const int32_t *targets = state->targets;
+    dt_status st = DT_OK;
+
+    DT_TRY(model->device->copy_out(model->device, state->on_host, state->outputs.data,
+                                   (size_t)(state->B * classes) * sizeof(float), err));
+    for (int64_t i = 0; i < state->B; i++) {
+        int64_t predicted = predicted_class(state->on_host + i * classes, classes);
+
+        if (targets[i] >= 0 && predicted >= 0)
+            counts[targets[i] * classes + predicted]++;
+    }
+out:
+    return st;
+}
+
 extern const dt_model_kind dt_mlp_kind;
 
 static dt_status open_model(dt_model *model, dt_error *err)
@@ -274,7 +313,8 @@ static dt_status open_model(dt_model *model, dt_error *err)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the state of the model");
     state->layers = calloc((size_t)config->mlp.layers, sizeof *state->layers);
     state->targets = calloc((size_t)(config->batch * config->mlp.outputs), sizeof(float));
-    if (!state->layers || !state->targets)
+    state->on_host = calloc((size_t)(config->batch * config->mlp.outputs), sizeof *state->on_host);
+    if (!state->layers || !state->targets || !state->on_host)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the state of the model");
     st = dt_device_arena_open(&state->arena, model->device, model->activation_bytes, err);
     if (st)
@@ -292,6 +332,7 @@ static void close_model(dt_model *model)
         return;
     dt_device_arena_close(&state->arena);
     free(state->targets);
+    free(state->on_host);
     free(state->layers);
     free(state);
     model->state = NULL;
@@ -380,6 +421,8 @@ static const dt_model_passes passes = {
     .pass = pass,
     .loss = loss,
     .evaluate = evaluate,
+    .classes = mlp_classes,
+    .count_classes = mlp_count_classes,
 };
 
 const dt_model_kind dt_mlp_kind = {&passes, NULL};
