@@ -1,18 +1,19 @@
-/* norm: layernorm and rmsnorm of rows. */
-#include "engine/ops/cuda/columns.cuh"
-
 /* layernorm: computes forward, and backward, which adds to the residual stream's gradient (ops.h).
  *
  * Forward   one warp per row. Rows of up to VECTORS vectors per lane stay in registers between the sum, the
  *           variance and the result; longer rows are read again.
- * Backward  one warp per row. The warps of a block process fixed rows, keep their parts of dw and db in
+ * Backward  one warp per row. While it computes a row, the copy of its next row into shared memory is under way,
+ *           which takes no registers. The warps of a block process fixed rows, keep their parts of dw and db in
  *           registers, and add them in the order of the warps; the blocks' sums are added in order
  *           (columns.cuh). Rows that do not fit the registers, or are not aligned to 16 bytes, are read
  *           twice: for dx with one warp per row, and for dw and db with one thread per column
  * Bytes     for C bf16 elements: forward 4 C per row, backward 8 C (reads dy, x, dx; writes dx)
  */
+#include "engine/ops/cuda/columns.cuh"
+#include "engine/ops/cuda/ptx.cuh"
 
-#define WARPS 8 /* warps per block */
+#define WARPS         8    /* warps per block, at most */
+#define SHARED_BESIDE 1024 /* bytes of shared memory per block that the driver takes */
 
 template <typename T, int VECTORS>
 __global__ void forward_registers(T *y, float *mean, float *rstd, const T *x, const T *w,
@@ -155,8 +156,32 @@ dt_status dt_cuda_layernorm_forward(dt_device *device, dt_tensor *y, dt_tensor *
 
 /* --- backward */
 
+/* A row of dy, x and dx in shared memory. Each lane reads only what it has copied itself, so that waiting for its own
+ * copies is enough. */
+template <typename T, int VECTORS> struct staged_row {
+    dt_vec<T> dy[VECTORS][32], x[VECTORS][32], dx[VECTORS][32];
+};
+
+/* Queues the copies of this lane; nothing behind the last row. */
+template <typename T, int VECTORS>
+__device__ inline void stage_row(staged_row<T, VECTORS> *to, const T *dy, const T *x, const T *dx,
+                                 int64_t row, int64_t n, int c, int lane)
+{
+#pragma unroll
+    for (int i = 0; i < VECTORS; i++) {
+        int at = (i * 32 + lane) * dt_vec<T>::N;
+
+        if (row >= n || at >= c)
+            continue;
+        dt_ptx_copy_16(dt_shared_at(&to->dy[i][lane]), dy + row * c + at, true);
+        dt_ptx_copy_16(dt_shared_at(&to->x[i][lane]), x + row * c + at, true);
+        dt_ptx_copy_16(dt_shared_at(&to->dx[i][lane]), dx + row * c + at, true);
+    }
+    dt_tile_commit();
+}
+
 /* dx += rstd * (g - mean(g) - xhat * mean(g * xhat)) with g = dy * w. parts (blocks, 2, C): the
- * block's sums for dw and db. */
+ * block's sums for dw and db. Shared memory: sums of 2 C floats, and two rows for each warp. */
 template <typename T, int VECTORS>
 __global__ void __launch_bounds__(WARPS * 32)
     backward_registers(T *dx, float *parts, const T *dy, const T *x, const float *mean,
@@ -165,28 +190,33 @@ __global__ void __launch_bounds__(WARPS * 32)
     DT_CUDA_DYNAMIC_SHARED(memory);
     constexpr int N = dt_vec<T>::N;
     float *sums = (float *)memory; /* (2, C) */
-    int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
+    int warps = (int)blockDim.x / 32, warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
+    staged_row<T, VECTORS> *stages = (staged_row<T, VECTORS> *)(sums + 2 * c) + 2 * warp;
+    int64_t row = (int64_t)blockIdx.x * warps + warp, stride = (int64_t)gridDim.x * warps;
     float dw[VECTORS * N] = {}, db[VECTORS * N] = {};
+    int now = 0;
 
-    for (int64_t row = (int64_t)blockIdx.x * WARPS + warp; row < n;
-         row += (int64_t)gridDim.x * WARPS) {
-        dt_vec<T> dyv[VECTORS], xv[VECTORS];
+    stage_row(&stages[0], dy, x, dx, row, n, c, lane);
+    for (; row < n; row += stride, now = 1 - now) {
+        const staged_row<T, VECTORS> *in = &stages[now];
         float m = mean[row], r = rstd[row], g_sum = 0.0f, gx_sum = 0.0f;
 
+        stage_row(&stages[1 - now], dy, x, dx, row + stride, n, c, lane);
+        dt_tile_wait<1>(); /* this row is there, the next one may not be */
 #pragma unroll
         for (int i = 0; i < VECTORS; i++) {
             int at = (i * 32 + lane) * N;
-            dt_vec<T> wv;
+            dt_vec<T> dyv, xv, wv;
 
             if (at >= c)
                 continue;
-            dyv[i] = *(const dt_vec<T> *)(dy + row * c + at);
-            xv[i] = *(const dt_vec<T> *)(x + row * c + at);
+            dyv = in->dy[i][lane];
+            xv = in->x[i][lane];
             wv = *(const dt_vec<T> *)(w + at);
 #pragma unroll
             for (int k = 0; k < N; k++) {
-                float d = dt_to_float(dyv[i].v[k]), g = d * dt_to_float(wv.v[k]);
-                float xhat = (dt_to_float(xv[i].v[k]) - m) * r;
+                float d = dt_to_float(dyv.v[k]), g = d * dt_to_float(wv.v[k]);
+                float xhat = (dt_to_float(xv.v[k]) - m) * r;
 
                 g_sum += g;
                 gx_sum += g * xhat;
@@ -199,16 +229,18 @@ __global__ void __launch_bounds__(WARPS * 32)
 #pragma unroll
         for (int i = 0; i < VECTORS; i++) {
             int at = (i * 32 + lane) * N;
-            dt_vec<T> out, wv;
+            dt_vec<T> dyv, xv, out, wv;
 
             if (at >= c)
                 continue;
-            out = *(const dt_vec<T> *)(dx + row * c + at);
+            dyv = in->dy[i][lane];
+            xv = in->x[i][lane];
+            out = in->dx[i][lane];
             wv = *(const dt_vec<T> *)(w + at);
 #pragma unroll
             for (int k = 0; k < N; k++) {
-                float g = dt_to_float(dyv[i].v[k]) * dt_to_float(wv.v[k]);
-                float xhat = (dt_to_float(xv[i].v[k]) - m) * r;
+                float g = dt_to_float(dyv.v[k]) * dt_to_float(wv.v[k]);
+                float xhat = (dt_to_float(xv.v[k]) - m) * r;
 
                 out.v[k] =
                     dt_from_float<T>(dt_to_float(out.v[k]) + r * (g - g_sum - xhat * gx_sum));
@@ -216,7 +248,8 @@ __global__ void __launch_bounds__(WARPS * 32)
             *(dt_vec<T> *)(dx + row * c + at) = out;
         }
     }
-    for (int turn = 0; turn < WARPS; turn++) {
+    dt_tile_wait<0>();
+    for (int turn = 0; turn < warps; turn++) {
         if (warp == turn)
 #pragma unroll
             for (int i = 0; i < VECTORS; i++)
@@ -231,7 +264,7 @@ __global__ void __launch_bounds__(WARPS * 32)
                 }
         __syncthreads();
     }
-    for (int j = (int)threadIdx.x; j < 2 * c; j += WARPS * 32)
+    for (int j = (int)threadIdx.x; j < 2 * c; j += (int)blockDim.x)
         parts[(int64_t)blockIdx.x * 2 * c + j] = sums[j];
 }
 
@@ -324,19 +357,39 @@ __global__ void backward_columns(float *parts, const T *dy, const T *x, const fl
     parts[c + column] = db;
 }
 
+/* Launches `blocks` blocks of at most WARPS warps; two blocks fit on a multiprocessor. */
+template <typename T, int VECTORS>
+static dt_status backward_launch(dt_cuda_state *state, unsigned blocks, T *dx, float *parts,
+                                 const T *dy, const T *x, const float *mean, const float *rstd,
+                                 const T *w, int64_t n, int c, dt_error *err)
+{
+    size_t sums = 2 * (size_t)c * sizeof(float), each = 2 * sizeof(staged_row<T, VECTORS>);
+    size_t room = (size_t)state->shared_bytes / 2 - SHARED_BESIDE;
+    size_t warps = room > sums + each ? (room - sums) / each : 1, bytes;
+    dt_status st = DT_OK;
+
+    if (warps > WARPS)
+        warps = WARPS;
+    bytes = sums + warps * each;
+    DT_TRY(
+        dt_cuda_check(cudaFuncSetAttribute((const void *)backward_registers<T, VECTORS>,
+                                           cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes),
+                      "layernorm", err));
+    DT_CUDA_LAUNCH((backward_registers<T, VECTORS>), blocks, (unsigned)warps * 32, bytes,
+                   state->stream, dx, parts, dy, x, mean, rstd, w, n, c);
+out:
+    return st;
+}
+
 /* Like forward_vectors. */
 template <typename T>
-static void backward_vectors(dt_cuda_state *state, unsigned blocks, int vectors, T *dx,
-                             float *parts, const T *dy, const T *x, const float *mean,
-                             const float *rstd, const T *w, int64_t n, int c)
+static dt_status backward_vectors(dt_cuda_state *state, unsigned blocks, int vectors, T *dx,
+                                  float *parts, const T *dy, const T *x, const float *mean,
+                                  const float *rstd, const T *w, int64_t n, int c, dt_error *err)
 {
-    size_t shared_bytes = 2 * (size_t)c * sizeof(float); /* at most 16 KB: c <= 2048 */
-
-#define CASE(V)                                                                      \
-    case V:                                                                          \
-        DT_CUDA_LAUNCH((backward_registers<T, V>), blocks, WARPS * 32, shared_bytes, \
-                       state->stream, dx, parts, dy, x, mean, rstd, w, n, c);        \
-        break
+#define CASE(V) \
+    case V:     \
+        return backward_launch<T, V>(state, blocks, dx, parts, dy, x, mean, rstd, w, n, c, err)
     switch (vectors) {
         CASE(1);
         CASE(2);
@@ -347,7 +400,7 @@ static void backward_vectors(dt_cuda_state *state, unsigned blocks, int vectors,
         CASE(7);
         CASE(8);
     default:
-        break;
+        return DT_OK;
     }
 #undef CASE
 }
@@ -385,9 +438,9 @@ dt_status dt_cuda_layernorm_backward(dt_device *device, dt_tensor *dx, dt_tensor
 
         if (aligned && vectors <= 8) {
             stripes = blocks;
-            backward_vectors<T>(state, blocks, (int)vectors, (T *)dx->data, (float *)scratch,
-                                (const T *)dy->data, (const T *)x->data, m, r, (const T *)w->data,
-                                n, (int)c);
+            DT_TRY(backward_vectors<T>(state, blocks, (int)vectors, (T *)dx->data, (float *)scratch,
+                                       (const T *)dy->data, (const T *)x->data, m, r,
+                                       (const T *)w->data, n, (int)c, err));
         } else {
             DT_CUDA_LAUNCH((backward_columns<T>), dim3(column_blocks, stripes), DT_CUDA_BLOCK, 0,
                            state->stream, (float *)scratch, (const T *)dy->data, (const T *)x->data,
@@ -400,192 +453,6 @@ dt_status dt_cuda_layernorm_backward(dt_device *device, dt_tensor *dx, dt_tensor
     DT_TRY(dt_cuda_launched("layernorm", err));
     DT_TRY(dt_columns_add(state, (float *)dw->data, (float *)db->data, (const float *)scratch,
                           stripes, c, 2 * c, "layernorm", err));
-out:
-    return st;
-}
-
-/* rmsnorm: computes forward, and backward, which adds to the residual stream's gradient (ops.h).
- *
- * Forward   one warp per row, in vectors of 16 bytes if rows are aligned to them; the row is read twice, the
- *           second time from the L1 cache
- * Backward  the same for dx; dw by one thread per column over stripes of rows, whose sums are added in order
- *           (columns.cuh)
- * Bytes     for C bf16 elements: forward 4 C per row, backward 12 C (dy and x are read for dx and for dw)
- */
-
-#define WARPS 8 /* warps per block */
-
-/* Calls f(j) for the columns j of this lane: whole vectors, or single elements. */
-template <typename T, typename F> __device__ inline void over_columns(int64_t c, bool aligned, F f)
-{
-    int lane = (int)threadIdx.x % 32;
-
-    if (aligned) {
-        for (int64_t j = lane * dt_vec<T>::N; j < c; j += 32 * dt_vec<T>::N)
-            f(j, dt_vec<T>::N);
-    } else {
-        for (int64_t j = lane; j < c; j += 32)
-            f(j, 1);
-    }
-}
-
-template <typename T> __device__ inline dt_vec<T> load_at(const T *x, int64_t j, int n)
-{
-    dt_vec<T> out;
-
-    if (n == dt_vec<T>::N)
-        return *(const dt_vec<T> *)(x + j);
-    out.v[0] = x[j];
-    return out;
-}
-
-template <typename T> __device__ inline void store_at(T *x, int64_t j, int n, const dt_vec<T> &in)
-{
-    if (n == dt_vec<T>::N)
-        *(dt_vec<T> *)(x + j) = in;
-    else
-        x[j] = in.v[0];
-}
-
-template <typename T>
-__global__ void rms_forward(T *y, float *rstd, const T *x, const T *w, float shift, int64_t n,
-                            int64_t c, float eps, bool aligned)
-{
-    int64_t row = (int64_t)blockIdx.x * WARPS + threadIdx.x / 32;
-    float squares = 0.0f, r;
-
-    if (row >= n)
-        return;
-    x += row * c;
-    y += row * c;
-    over_columns<T>(c, aligned, [&](int64_t j, int count) {
-        dt_vec<T> in = load_at(x, j, count);
-
-        for (int k = 0; k < count; k++)
-            squares += dt_to_float(in.v[k]) * dt_to_float(in.v[k]);
-    });
-    r = rsqrtf(dt_warp_sum(squares) / (float)c + eps);
-    over_columns<T>(c, aligned, [&](int64_t j, int count) {
-        dt_vec<T> in = load_at(x, j, count), scale = load_at(w, j, count), out;
-
-        for (int k = 0; k < count; k++)
-            out.v[k] =
-                dt_from_float<T>(dt_to_float(in.v[k]) * r * (shift + dt_to_float(scale.v[k])));
-        store_at(y, j, count, out);
-    });
-    if (threadIdx.x % 32 == 0)
-        rstd[row] = r;
-}
-
-dt_status dt_cuda_rmsnorm_forward(dt_device *device, dt_tensor *y, dt_tensor *rstd,
-                                  const dt_tensor *x, const dt_tensor *w, double shift, double eps,
-                                  dt_error *err)
-{
-    dt_cuda_state *state = dt_cuda_of(device);
-    int64_t n = dt_tensor_rows(x), c = dt_tensor_cols(x);
-
-    DT_ASSERT(dt_tensor_elems(y) == n * c && dt_tensor_elems(w) == c && rstd->dtype == DT_F32 &&
-              dt_tensor_elems(rstd) == n);
-    if (n == 0)
-        return DT_OK;
-    DT_CUDA_DISPATCH(x->dtype, "rmsnorm", err, {
-        bool aligned = dt_cuda_aligned<T>(x->data, c) && dt_cuda_aligned<T>(y->data, c) &&
-                       dt_cuda_aligned<T>(w->data, c);
-
-        DT_CUDA_LAUNCH((rms_forward<T>), (unsigned)dt_cuda_ceil(n, WARPS), WARPS * 32, 0,
-                       state->stream, (T *)y->data, (float *)rstd->data, (const T *)x->data,
-                       (const T *)w->data, (float)shift, n, c, (float)eps, aligned);
-    });
-    return dt_cuda_launched("rmsnorm", err);
-}
-
-/* --- backward */
-
-/* dx += rstd * (g - xhat * mean(g * xhat)) with g = dy * w. */
-template <typename T>
-__global__ void rms_backward_input(T *dx, const T *dy, const T *x, const float *rstd, const T *w,
-                                   float shift, int64_t n, int64_t c, bool aligned)
-{
-    int64_t row = (int64_t)blockIdx.x * WARPS + threadIdx.x / 32;
-    float sum = 0.0f, r;
-
-    if (row >= n)
-        return;
-    dx += row * c;
-    dy += row * c;
-    x += row * c;
-    r = rstd[row];
-    over_columns<T>(c, aligned, [&](int64_t j, int count) {
-        dt_vec<T> dyv = load_at(dy, j, count), xv = load_at(x, j, count), wv = load_at(w, j, count);
-
-        for (int k = 0; k < count; k++)
-            sum +=
-                dt_to_float(dyv.v[k]) * (shift + dt_to_float(wv.v[k])) * dt_to_float(xv.v[k]) * r;
-    });
-    sum = dt_warp_sum(sum) / (float)c;
-    over_columns<T>(c, aligned, [&](int64_t j, int count) {
-        dt_vec<T> dyv = load_at(dy, j, count), xv = load_at(x, j, count), wv = load_at(w, j, count);
-        dt_vec<T> out = load_at((const T *)dx, j, count);
-
-        for (int k = 0; k < count; k++)
-            out.v[k] =
-                dt_from_float<T>(dt_to_float(out.v[k]) +
-                                 r * (dt_to_float(dyv.v[k]) * (shift + dt_to_float(wv.v[k])) -
-                                      dt_to_float(xv.v[k]) * r * sum));
-        store_at(dx, j, count, out);
-    });
-}
-
-/* Computes parts (stripes, C) of dw: one thread per column, blockIdx.y is a stripe of rows. */
-template <typename T>
-__global__ void rms_backward_columns(float *parts, const T *dy, const T *x, const float *rstd,
-                                     int64_t n, int64_t c)
-{
-    int64_t column = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    int64_t begin = n * blockIdx.y / gridDim.y, end = n * (blockIdx.y + 1) / gridDim.y;
-    float dw = 0.0f;
-
-    if (column >= c)
-        return;
-#pragma unroll 4
-    for (int64_t row = begin; row < end; row++)
-        dw += dt_to_float(dy[row * c + column]) * dt_to_float(x[row * c + column]) * rstd[row];
-    parts[(int64_t)blockIdx.y * c + column] = dw;
-}
-
-dt_status dt_cuda_rmsnorm_backward(dt_device *device, dt_tensor *dx, dt_tensor *dw,
-                                   const dt_tensor *dy, const dt_tensor *x, const dt_tensor *rstd,
-                                   const dt_tensor *w, double shift, dt_error *err)
-{
-    dt_cuda_state *state = dt_cuda_of(device);
-    int64_t n = dt_tensor_rows(x), c = dt_tensor_cols(x);
-    unsigned column_blocks = (unsigned)dt_cuda_ceil(c, DT_CUDA_BLOCK);
-    int64_t most = dt_cuda_ceil((int64_t)state->processors * 8, column_blocks);
-    unsigned stripes = (unsigned)(most < dt_cuda_ceil(n, 8) ? most : dt_cuda_ceil(n, 8));
-    const float *r = (const float *)rstd->data;
-    dt_status st = DT_OK;
-    void *scratch;
-
-    DT_ASSERT((dw->data == NULL || (dw->dtype == DT_F32 && dt_tensor_elems(dw) == c)) &&
-              dt_tensor_elems(dy) == n * c && dt_tensor_elems(dx) == n * c);
-    if (n == 0)
-        return DT_OK;
-    DT_TRY(dt_cuda_scratch(&scratch, device, stripes * (size_t)c * sizeof(float), err));
-    DT_CUDA_DISPATCH(x->dtype, "rmsnorm", err, {
-        bool aligned = dt_cuda_aligned<T>(x->data, c) && dt_cuda_aligned<T>(dy->data, c) &&
-                       dt_cuda_aligned<T>(w->data, c) && dt_cuda_aligned<T>(dx->data, c);
-
-        if (dw->data != NULL)
-            DT_CUDA_LAUNCH((rms_backward_columns<T>), dim3(column_blocks, stripes), DT_CUDA_BLOCK,
-                           0, state->stream, (float *)scratch, (const T *)dy->data,
-                           (const T *)x->data, r, n, c);
-        DT_CUDA_LAUNCH((rms_backward_input<T>), (unsigned)dt_cuda_ceil(n, WARPS), WARPS * 32, 0,
-                       state->stream, (T *)dx->data, (const T *)dy->data, (const T *)x->data, r,
-                       (const T *)w->data, (float)shift, n, c, aligned);
-    });
-    DT_TRY(dt_cuda_launched("rmsnorm", err));
-    DT_TRY(dt_columns_add(state, (float *)dw->data, NULL, (const float *)scratch, stripes, c, c,
-                          "rmsnorm", err));
 out:
     return st;
 }
