@@ -82,9 +82,9 @@ export class Curves {
   // format: formats a value; kind: of the value axis (text.tickLabels).
   // legend: false for many series, which then have a colour `ink` and an address `href` each; the nearest is read out.
   // crowd: the same for series that a legend elsewhere names.
-  // many: what these are; at: the words for the step of a point, if steps are not those of the training.
-  constructor(canvas, series, {format, kind, legend = true, crowd = false, many = 'runs', at = null}, view, marks = () => []) {
-    Object.assign(this, {canvas, series, format, kind, view, marks, many: legend ? null : many, nearestOnly: !legend || crowd, at, factor: 1});
+  // many: what these are; stepWords: the words for the step of a point, if steps are not those of the training.
+  constructor(canvas, series, {format, kind, legend = true, crowd = false, many = 'runs', stepWords = null}, view, marks = () => []) {
+    Object.assign(this, {canvas, series, format, kind, view, marks, many: legend ? null : many, nearestOnly: !legend || crowd, stepWords, factor: 1});
     if (!canDraw()) {
       canvas.replaceWith(el('p', {class: 'quiet', text: 'Curves need Chart.js 3 or newer.'}));
       return;
@@ -217,7 +217,7 @@ export class Curves {
     const newest = this.series.map((s) => {
       const last = s.shown[s.shown.length - 1];
       return !last ? `no ${s.words} yet`
-        : `${s.words} ${this.format(last.last)} at ${this.at ? this.at(last.step) : `step ${text.count(last.step)}`}`;
+        : `${s.words} ${this.format(last.last)} at ${this.stepWords ? this.stepWords(last.step) : `step ${text.count(last.step)}`}`;
     });
     this.canvas.setAttribute('aria-label', `By ${this.view.axis}: ${newest.join(', ')}${marks === '' ? '' : `; ${marks}`}`);
   }
@@ -305,7 +305,7 @@ export class Curves {
     const near = this.nearestOnly ? this.nearest(x) : null;
     const said = (this.nearestOnly ? near ? [near] : [] : this.series).map((s) => this.said(s, x)).filter(Boolean);
     setText(this.readout, said.length === 0 ? ''
-      : [`${said.map((one) => one.words).join(' · ')} at ${(this.at ?? text.count)(said[0].step)}`, ...this.wordsNear(x)].join(' · '));
+      : [`${said.map((one) => one.words).join(' · ')} at ${(this.stepWords ?? text.count)(said[0].step)}`, ...this.wordsNear(x)].join(' · '));
     if (this.nearestOnly) this.readout.hidden = said.length === 0;
     this.placeReadout(area, pixel);
   }

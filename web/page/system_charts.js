@@ -111,7 +111,7 @@ export class SystemCharts {
     const format = (value) => bytes ? `${text.bytes(value)}${rate ? '/s' : ''}` : text.compact(value);
     return new Curves(canvas, this.seriesOf(subject), {
       format, kind: bytes ? 'bytes' : '', legend: subject.curves.length <= NAMED, many: 'nodes',
-      at: (step) => text.duration(step - this.begun / 1000)}, this.view);
+      stepWords: (step) => text.duration(step - this.begun / 1000)}, this.view);
   }
 
   seriesOf({name: base, curves}) {
