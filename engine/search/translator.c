@@ -26,7 +26,7 @@ struct dt_translator {
     int32_t *spare;            /* [versions]: scratch for choosing rows */
     bool *taken;               /* [versions]: rows already assigned */
     float *logits;             /* (sentences * versions, vocab): logits of each row */
-    const float **each;        /* [versions]: logits of each hypothesis */
+    const float **each;        /* [sentences * versions]: logits of each hypothesis */
 };
 
 /* --- memory */
@@ -72,7 +72,7 @@ dt_status dt_translator_open(dt_translator **out, dt_model *model, const dt_tens
     t->spare = calloc(versions, sizeof *t->spare);
     t->taken = calloc(versions, sizeof *t->taken);
     t->logits = calloc((size_t)dt_translator_bytes(&model->config), 1);
-    t->each = calloc(versions, sizeof *t->each);
+    t->each = calloc(rows, sizeof *t->each);
     if (!t->active || !t->newest || !t->parents || !t->spare || !t->taken || !t->logits || !t->each)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for %zu hypotheses", rows);
     for (size_t i = 0; i < sentences; i++) {
@@ -107,6 +107,8 @@ void dt_translator_close(dt_translator *t)
 }
 
 /* --- adding a token */
+
+#define SHARED_LOGITS 16384 /* that are worth more than one thread */
 
 static dt_status copy_ids(dt_translator *t, dt_tensor *out, const int32_t *ids, int64_t rows,
                           int64_t columns, dt_error *err)
@@ -160,11 +162,23 @@ static void place(dt_translator *t, int64_t i)
         t->newest[first + t->active[i].rows[k]] = newest[k];
 }
 
-static void step(dt_translator *t, int64_t i)
+static void step(const dt_translator *t, int64_t i)
 {
+    const float **each = t->each + i * t->versions;
+
     for (int64_t k = 0; k < t->versions; k++)
-        t->each[k] = t->logits + (i * t->versions + t->active[i].rows[k]) * t->search.vocab;
-    dt_beam_step(t->active[i].beam, t->each);
+        each[k] = t->logits + (i * t->versions + t->active[i].rows[k]) * t->search.vocab;
+    dt_beam_step(t->active[i].beam, each);
+}
+
+/* Threads that search: those of the device, as for an op, or one, so that no thread ends in between. */
+static int threads_of(const dt_translator *t)
+{
+    int threads = t->model->device->threads;
+    bool shared =
+        t->active_count > 1 && t->active_count * t->versions * t->search.vocab >= SHARED_LOGITS;
+
+    return shared && threads > 1 ? threads : 1;
 }
 
 static dt_status grow_each(dt_translator *t, dt_error *err)
@@ -176,6 +190,7 @@ static dt_status grow_each(dt_translator *t, dt_error *err)
         place(t, i);
     DT_TRY(copy_ids(t, &previous, t->newest, t->active_count * t->versions, 1, err));
     DT_TRY(dt_model_translate_next(t->model, &previous, t->parents, t->logits, err));
+#pragma omp parallel for num_threads(threads_of(t)) schedule(static)
     for (int64_t i = 0; i < t->active_count; i++)
         step(t, i);
 out:
