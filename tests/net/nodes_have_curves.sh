@@ -13,8 +13,8 @@ END
 points() { # RUN: node, attempt, step and value of the processors
     "$dtrun" metrics "$1" --name system/ | sed -n 's/^\([0-9]*\),\([0-9]*\),system.cpu_percent_node_\([01]\),\([^,]*\),.*/\3 \1 \2 \4/p'
 }
-has() { # RUN ATTEMPT: three points of both hosts in that attempt
-    [ "$(points "$1" | awk -v a="$2" '$2 == a {n[$1]++} END {print (n[0] > 2 && n[1] > 2)}')" = 1 ]
+has() { # RUN ATTEMPT: two points of both hosts in that attempt
+    [ "$(points "$1" | awk -v a="$2" '$2 == a {n[$1]++} END {print (n[0] > 1 && n[1] > 1)}')" = 1 ]
 }
 wants 0 "" "$dtrun" launch --detach "$net/launch/work.yaml" --set name=work
 run=work
