@@ -35,11 +35,11 @@ export const METRICS = [
   {name: 'system/gpu_total_bytes', title: 'GPU memory in total', chart: '', better: '', dots: false, internal: true},
   {name: 'system/gpu_power_watts', title: 'GPU power, W', chart: '', better: '', dots: false, internal: true},
   {name: 'system/gpu_temperature_c', title: 'GPU temperature, °C', chart: '', better: '', dots: false, internal: true},
-  {name: 'system/disk_read_bytes_per_second', title: 'Disk reads', chart: '', better: '', dots: false, internal: true},
-  {name: 'system/disk_written_bytes_per_second', title: 'Disk writes', chart: '', better: '', dots: false, internal: true},
+  {name: 'system/disk_read_bytes_per_second', title: 'Disk reads per second', chart: '', better: '', dots: false, internal: true},
+  {name: 'system/disk_written_bytes_per_second', title: 'Disk writes per second', chart: '', better: '', dots: false, internal: true},
   {name: 'system/disk_free_bytes', title: 'Free disk space', chart: '', better: '', dots: false, internal: true},
-  {name: 'system/received_bytes_per_second', title: 'Network in', chart: '', better: '', dots: false, internal: true},
-  {name: 'system/sent_bytes_per_second', title: 'Network out', chart: '', better: '', dots: false, internal: true},
+  {name: 'system/received_bytes_per_second', title: 'Network in per second', chart: '', better: '', dots: false, internal: true},
+  {name: 'system/sent_bytes_per_second', title: 'Network out per second', chart: '', better: '', dots: false, internal: true},
 ];
 
 // Words in the name of another metric that say that higher is better.
