@@ -56,7 +56,8 @@ typedef struct dt_stopwatch_sums {
     double best_bytes_per_second; /* fastest large message so far; 0: none */
 } dt_stopwatch_sums;
 
-/* What a rank knows at its start, for the floors; 0: unknown. */
+/* Speed of the machine and size of a step, as a rank knows them at its start, for the least possible times. Unknown
+ * numbers are 0. */
 typedef struct dt_stopwatch_machine {
     double flops_per_second, memory_bytes_per_second;
     double step_bytes; /* least bytes that the arithmetic of a step reads and writes */

@@ -49,7 +49,7 @@
  *   {"event":"failed","status":"io","message":".."}          then exit 1
  *   {"event":"finished","step":2000,"steps":2000,"reason":"steps"|"stopped"|"time_limit",
  *    "loss":..,"valid_loss":..,"peak_bytes":..,"signalled":..,"warning":".."}   peak_bytes: host memory of this process;
- *    signalled: this rank was told to stop (the others follow it);
+ *    signalled: whether this rank itself was told to stop; the other ranks stop with it;
  *    warning: only if there is something to say about a good end
  *   {"event":"where",..}   the answer to `where` (activity.h); for the agent, not in the journal
  * agent → rank

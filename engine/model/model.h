@@ -137,7 +137,7 @@ dt_status dt_model_evaluate(dt_model *model, const dt_batch *batch, double *loss
 /* Adds 1 to counts[class * classes + predicted class] for each row of the last dt_model_evaluate whose class counts and
  * whose outputs are finite; of equal outputs the first class is predicted. classes: dt_model_classes. */
 dt_status dt_model_count_classes(dt_model *model, int64_t *counts, dt_error *err);
-/* Number of classes that the model tells apart; 0: it is no classifier. */
+/* Number of classes that the model tells apart; 0: the model is not a classifier. */
 int64_t dt_model_classes(const dt_model *model);
 
 /* --- for config.decoder.beta: pairs of answers (engine/model/decoder/preference.c) */

@@ -53,7 +53,7 @@ void dt_best_end(dt_best *best, bool whole);
 
 /* A model beside the trained one (side_model.c). */
 typedef struct dt_side_model {
-    int64_t tokens; /* of the longest sequence; 0: there is no model */
+    int64_t tokens; /* of the longest sequence; 0: no second model is used */
     dt_model *model;
     dt_device_arena memory;
     /* (units) copies of the weights; NULL: the training weights are used in place */
@@ -71,7 +71,7 @@ typedef struct dt_train_evaluation {
     int64_t tasks_step;                 /* the step whose tasks were evaluated; -1: none */
     struct dt_train_samples *samples;   /* generates 'evaluate.samples'; NULL: there are none */
     int64_t samples_step;               /* the step whose samples were generated; -1: none */
-    struct dt_confusion *confusion;     /* counts classes; NULL: the model is no classifier */
+    struct dt_confusion *confusion;     /* counts classes; NULL: the model is not a classifier */
     dt_side_model side;                 /* of tasks and samples */
     unsigned missing;                   /* of this step: DT_CHECKPOINT_LACKS_VALIDATION | ... */
 } dt_train_evaluation;
@@ -150,7 +150,7 @@ struct dt_train_session {
     bool stopped;         /* a stop was requested before the first step; not an error */
 
     struct dt_step_record *record; /* of what the steps compute (recording.c) */
-    struct dt_flip *flip;     /* NULL: none (flip.c) */
+    struct dt_flip *flip;          /* NULL: none (flip.c) */
 
     dt_after_step *after_step; /* NULL: none (fault.c) */
     void *after_step_state;    /* freed with the session */

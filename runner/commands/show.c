@@ -16,10 +16,8 @@
 #include "runner/term/term.h"
 #include "runner/view/compare/compare.h"
 #include "runner/view/recipe/recipe_report.h"
-#include "runner/view/runs/confusion.h"
 #include "runner/view/runs/results.h"
 #include "runner/view/runs/runs.h"
-#include "runner/view/runs/samples.h"
 #include "runner/view/runs/why.h"
 
 enum { SPARK_COLUMNS = 40, BESIDE_SPARK = 29, EVALUATIONS_SHOWN = 6 };

@@ -135,7 +135,7 @@ static void read_busy(dt_process_load *out, processors *list, reader *from)
         int number;
 
         if (!isdigit((unsigned char)line[3])) {
-            /* "cpu  1 2 ...": the sum of all, whose first number is no processor */
+            /* "cpu  1 2 ..." sums all processors: 1 is a time, not the number of a processor */
         } else if (sscanf(line, "cpu%d %lf %lf %lf %lf %lf %lf %lf %lf", &number, &user, &nice,
                           &system, &idle, &wait, &irq, &softirq, &steal) >= 8 &&
                    number >= 0 && number < DT_LOAD_PROCESSORS && list->may[number]) {

@@ -32,7 +32,7 @@ typedef struct dt_process_load {
     int64_t heat_stops;   /* times that heat throttled them */
 } dt_process_load;
 
-/* root: "" for this machine; a test has a folder with proc/ and sys/. Returns false if there is no such process. */
+/* root: "" for this machine, or a folder of a test with proc/ and sys/. Returns false if there is no such process. */
 bool dt_process_load_read(dt_process_load *out, pid_t pid, const char *root);
 /* Returns a new reference with the same names. */
 json_t *dt_process_load_json(const dt_process_load *load);

@@ -24,7 +24,7 @@ typedef struct dt_usage {
 } dt_usage;
 
 typedef struct dt_usage_question {
-    const char *root;   /* "" for this machine; a test has a folder with proc/ and sys/ */
+    const char *root;   /* "" for this machine, or a folder of a test with proc/ and sys/ */
     pid_t agent;        /* the run has its descendants */
     const char *cgroup; /* folder of the run's control group; NULL: none */
     const char *folder; /* whose file system has free_bytes */

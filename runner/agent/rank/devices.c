@@ -121,7 +121,9 @@ json_t *dt_devices_watched(const dt_devices *devices, const char *line)
             out = json_pack("{s:I}", "index", (json_int_t)devices->items[i].index);
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]) && out != NULL && at != NULL; i++) {
         char *end;
-        double value = strtod(at + 1, &end); /* "[N/A]" is no number */
+        double value = strtod(
+            at + 1,
+            &end); /* fails for "[N/A]", which the driver prints if it does not know a value */
 
         if (end != at + 1 && value >= 0)
             json_object_set_new(out, fields[i].name, json_real(value * fields[i].unit));

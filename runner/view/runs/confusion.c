@@ -1,4 +1,4 @@
-#include "runner/view/runs/confusion.h"
+#include "runner/view/runs/results.h"
 
 #include <string.h>
 

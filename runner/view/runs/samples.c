@@ -1,4 +1,4 @@
-#include "runner/view/runs/samples.h"
+#include "runner/view/runs/results.h"
 
 #include <string.h>
 
