@@ -14,53 +14,34 @@
 
 #include "base/file.h"
 #include "runner/agent/process/usage.h"
+#include "tests/unit/machine_support.h"
 
 #define MB (1 << 20)
 
-static char root[] = "/tmp/dtrun-usage-XXXXXX";
-
-static void put(const char *path, const char *text)
-{
-    char whole[512], folder[512];
-    FILE *file;
-
-    snprintf(whole, sizeof(whole), "%s%s", root, path);
-    snprintf(folder, sizeof(folder), "%.*s", (int)(strrchr(whole, '/') - whole), whole);
-    assert_int_equal(dt_file_make_dirs(folder, 0700, NULL), DT_OK);
-    file = fopen(whole, "we");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-}
-
-static int make_root(void **state)
+static int make_files(void **state)
 {
     char path[128];
 
-    memcpy(root + strlen(root) - 6, "XXXXXX", 6);
-    if (mkdtemp(root) == NULL)
+    if (machine_make(state) != 0)
         return 1;
     snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", (int)getpid(), (int)getpid());
-    put(path, "1 2 3\n");
+    machine_put(path, "1 2 3\n");
     snprintf(path, sizeof(path), "/proc/%d/status", (int)getpid());
-    put(path, "Name:\ta\nCpus_allowed_list:\t0-3\n");
-    put("/proc/stat",
-        "cpu  1 1 1 1 1 1 1 1 0 0\ncpu0 100 0 0 0 0 0 0 0 0 0\ncpu1 100 0 0 0 0 0 0 0 0 0\n"
-        "cpu2 0 0 0 0 0 0 0 0 0 0\ncpu3 0 0 0 0 0 0 0 0 0 0\n");
-    put("/proc/meminfo", "MemTotal: 16384 kB\nMemFree: 1024 kB\nMemAvailable: 4096 kB\n");
-    put("/proc/diskstats", "8 0 sda 5 0 200 0 5 0 400 0 0 0 0\n8 1 sda1 5 0 200 0 5 0 400 0 0 0 0\n"
-                           "7 0 loop0 5 0 200 0 5 0 400 0 0 0 0\n");
-    put("/sys/block/sda/device/model", "a disk");
-    put("/proc/net/dev", "Inter-| Receive | Transmit\n face |bytes packets | bytes packets\n"
-                         "    lo: 7 1 0 0 0 0 0 0 7 1 0 0 0 0 0 0\n"
-                         "  eth0:100 1 0 0 0 0 0 0 300 1 0 0 0 0 0 0\n"
-                         " bond0:100 1 0 0 0 0 0 0 300 1 0 0 0 0 0 0\n");
+    machine_put(path, "Name:\ta\nCpus_allowed_list:\t0-3\n");
+    machine_put("/proc/stat",
+                "cpu  1 1 1 1 1 1 1 1 0 0\ncpu0 100 0 0 0 0 0 0 0 0 0\ncpu1 100 0 0 0 0 0 0 0 0 0\n"
+                "cpu2 0 0 0 0 0 0 0 0 0 0\ncpu3 0 0 0 0 0 0 0 0 0 0\n");
+    machine_put("/proc/meminfo", "MemTotal: 16384 kB\nMemFree: 1024 kB\nMemAvailable: 4096 kB\n");
+    machine_put("/proc/diskstats",
+                "8 0 sda 5 0 200 0 5 0 400 0 0 0 0\n8 1 sda1 5 0 200 0 5 0 400 0 0 0 0\n"
+                "7 0 loop0 5 0 200 0 5 0 400 0 0 0 0\n");
+    machine_put("/sys/block/sda/device/model", "a disk");
+    machine_put("/proc/net/dev",
+                "Inter-| Receive | Transmit\n face |bytes packets | bytes packets\n"
+                "    lo: 7 1 0 0 0 0 0 0 7 1 0 0 0 0 0 0\n"
+                "  eth0:100 1 0 0 0 0 0 0 300 1 0 0 0 0 0 0\n"
+                " bond0:100 1 0 0 0 0 0 0 300 1 0 0 0 0 0 0\n");
     return 0;
-}
-
-static int remove_root(void **state)
-{
-    return dt_file_remove_tree(root, NULL) == DT_OK ? 0 : 1;
 }
 
 static dt_usage look_at(const char *where)
@@ -83,7 +64,7 @@ static double value_of(const json_t *values, const char *name)
 static void test_a_whole_machine(void **state)
 {
     double tick = 1.0 / (double)sysconf(_SC_CLK_TCK);
-    dt_usage now = look_at(root);
+    dt_usage now = look_at(machine);
 
     assert_float_equal(now.processors, 4, 0);
     assert_float_equal(now.busy_seconds, 200 * tick, 1e-9);
@@ -92,8 +73,8 @@ static void test_a_whole_machine(void **state)
     assert_float_equal(now.read_bytes, 200 * 512, 0); /* neither its partition nor a loop */
     assert_float_equal(now.written_bytes, 400 * 512, 0);
     assert_float_equal(now.received_bytes, 200, 0); /* none is a device: all but the loopback */
-    put("/sys/class/net/eth0/device/vendor", "0x8086");
-    now = look_at(root);
+    machine_put("/sys/class/net/eth0/device/vendor", "0x8086");
+    now = look_at(machine);
     assert_float_equal(now.received_bytes, 100, 0); /* the bond is not a device */
     assert_float_equal(now.sent_bytes, 300, 0);
 }
@@ -103,25 +84,25 @@ static void test_a_container_is_its_limits(void **state)
 {
     dt_usage now;
 
-    put("/proc/self/cgroup", "0::/box/job\n");
-    put("/proc/self/mountinfo", "1 2 0:3 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
-    put("/sys/fs/cgroup/box/cpu.max", "150000 100000\n");
-    put("/sys/fs/cgroup/box/cpu.stat", "usage_usec 3000000\nuser_usec 1\n");
-    put("/sys/fs/cgroup/box/job/cpu.max", "max 100000\n");
-    put("/sys/fs/cgroup/box/job/cpu.stat", "usage_usec 1000000\n");
-    put("/sys/fs/cgroup/box/memory.max", "8388608\n");
-    put("/sys/fs/cgroup/box/memory.current", "7340032\n");
-    put("/sys/fs/cgroup/box/memory.stat", "anon 5\ninactive_file 1048576\n");
-    put("/sys/fs/cgroup/box/job/memory.max", "max\n");
-    put("/sys/fs/cgroup/box/job/memory.current", "1\n");
-    now = look_at(root);
+    machine_put("/proc/self/cgroup", "0::/box/job\n");
+    machine_put("/proc/self/mountinfo", "1 2 0:3 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+    machine_put("/sys/fs/cgroup/box/cpu.max", "150000 100000\n");
+    machine_put("/sys/fs/cgroup/box/cpu.stat", "usage_usec 3000000\nuser_usec 1\n");
+    machine_put("/sys/fs/cgroup/box/job/cpu.max", "max 100000\n");
+    machine_put("/sys/fs/cgroup/box/job/cpu.stat", "usage_usec 1000000\n");
+    machine_put("/sys/fs/cgroup/box/memory.max", "8388608\n");
+    machine_put("/sys/fs/cgroup/box/memory.current", "7340032\n");
+    machine_put("/sys/fs/cgroup/box/memory.stat", "anon 5\ninactive_file 1048576\n");
+    machine_put("/sys/fs/cgroup/box/job/memory.max", "max\n");
+    machine_put("/sys/fs/cgroup/box/job/memory.current", "1\n");
+    now = look_at(machine);
     assert_float_equal(now.processors, 1.5, 1e-9);
     assert_float_equal(now.busy_seconds, 3, 1e-9);
     assert_float_equal(now.memory_bytes, 8 * MB, 0);
-    assert_float_equal(now.used_bytes, 6 * MB, 0);         /* without its file cache */
-    put("/sys/fs/cgroup/box/cpu.max", "9900000 100000\n"); /* more than the machine has */
-    put("/sys/fs/cgroup/box/memory.max", "99388608000\n");
-    now = look_at(root);
+    assert_float_equal(now.used_bytes, 6 * MB, 0);                 /* without its file cache */
+    machine_put("/sys/fs/cgroup/box/cpu.max", "9900000 100000\n"); /* more than the machine has */
+    machine_put("/sys/fs/cgroup/box/memory.max", "99388608000\n");
+    now = look_at(machine);
     assert_float_equal(now.processors, 4, 0);
     assert_float_equal(now.memory_bytes, 16 * MB, 0);
 }
@@ -131,8 +112,8 @@ static void test_what_a_kernel_lacks_is_left_out(void **state)
     dt_usage before, now;
     json_t *values;
 
-    assert_int_equal(dt_file_remove_tree(root, NULL), DT_OK);
-    before = now = look_at(root);
+    assert_int_equal(dt_file_remove_tree(machine, NULL), DT_OK);
+    before = now = look_at(machine);
     now.seconds += 10;
     values = dt_usage_values(&before, &now);
     assert_null(json_object_get(values, "cpu_percent"));
@@ -141,7 +122,7 @@ static void test_what_a_kernel_lacks_is_left_out(void **state)
     assert_null(json_object_get(values, "received_bytes_per_second"));
     assert_non_null(json_object_get(values, "disk_free_bytes"));
     json_decref(values);
-    put("/proc/stat", "");
+    machine_put("/proc/stat", "");
 }
 
 static void test_values_are_rates(void **state)
@@ -223,10 +204,10 @@ static void test_the_run_has_its_descendants(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_a_whole_machine, make_root, remove_root),
-        cmocka_unit_test_setup_teardown(test_a_container_is_its_limits, make_root, remove_root),
-        cmocka_unit_test_setup_teardown(test_what_a_kernel_lacks_is_left_out, make_root,
-                                        remove_root),
+        cmocka_unit_test_setup_teardown(test_a_whole_machine, make_files, machine_remove),
+        cmocka_unit_test_setup_teardown(test_a_container_is_its_limits, make_files, machine_remove),
+        cmocka_unit_test_setup_teardown(test_what_a_kernel_lacks_is_left_out, make_files,
+                                        machine_remove),
         cmocka_unit_test(test_values_are_rates),
         cmocka_unit_test(test_the_run_has_its_descendants),
     };

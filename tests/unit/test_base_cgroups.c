@@ -6,32 +6,17 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/resources.h"
+#include "tests/unit/machine_support.h"
 
 #define MB(n)      ((int64_t)(n) << 20)
 #define V1_LINE    "4:memory:"
 #define V1_NOTHING "9223372036854771712"
-
-static char root[] = "/tmp/dt-cgroups-XXXXXX";
-
-static void put(const char *path, const char *text)
-{
-    char full[4096], *slash;
-
-    snprintf(full, sizeof(full), "%s/%s", root, path);
-    slash = strrchr(full, '/');
-    *slash = '\0';
-    assert_int_equal(dt_file_make_dirs(full, 0700, NULL), DT_OK);
-    *slash = '/';
-    assert_int_equal(dt_file_write_atomic(full, text, strlen(text), 0600, NULL), DT_OK);
-}
 
 static void put_number(const char *folder, const char *name, int64_t value)
 {
@@ -39,7 +24,7 @@ static void put_number(const char *folder, const char *name, int64_t value)
 
     snprintf(path, sizeof(path), "%s/%s", folder, name);
     snprintf(text, sizeof(text), "%lld\n", (long long)value);
-    put(path, text);
+    machine_put(path, text);
 }
 
 static void put_v1(const char *folder, int64_t limit, int64_t used)
@@ -54,29 +39,18 @@ static void put_v2(const char *folder, int64_t limit, int64_t used)
     put_number(folder, "memory.current", used);
 }
 
-static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *place)
-{
-    return remove(path);
-}
-
 static int begin(void **state)
 {
-    memcpy(root + strlen(root) - 6, "XXXXXX", 6);
-    assert_non_null(mkdtemp(root));
-    put("proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 8388608 kB\n"); /* 8 GB */
+    assert_int_equal(machine_make(state), 0);
+    machine_put("proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 8388608 kB\n"); /* 8 GB */
     return 0;
-}
-
-static int end(void **state)
-{
-    return nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 static int64_t memory(void)
 {
     int64_t bytes = -1;
 
-    assert_int_equal(dt_resources_memory_in(&bytes, root, NULL), DT_OK);
+    assert_int_equal(dt_resources_memory_in(&bytes, machine, NULL), DT_OK);
     return bytes;
 }
 
@@ -88,23 +62,23 @@ static const char v2_mount[] = "41 31 0:38 / /sys/fs/cgroup rw - cgroup2 cgroup2
 static void test_no_groups_leave_what_the_machine_has(void **state)
 {
     assert_int_equal(memory(), MB(8192));
-    assert_int_equal(dt_cgroups_oom_kills(root), -1);
-    put("proc/self/cgroup", "4:memory:/\n0::/\n");
-    put("proc/self/mountinfo", "");
+    assert_int_equal(dt_cgroups_oom_kills(machine), -1);
+    machine_put("proc/self/cgroup", "4:memory:/\n0::/\n");
+    machine_put("proc/self/mountinfo", "");
     assert_int_equal(memory(), MB(8192));
 }
 
 static void test_the_smallest_limit_of_version_1_counts(void **state)
 {
-    put("proc/self/mountinfo", v1_mounts);
-    put("proc/self/cgroup",
-        "12:cpu,cpuacct:/other\n4:memory:/slurm/job_7/step_0\n1:name=systemd:/\n");
-    put("sys/fs/cgroup/memory/memory.limit_in_bytes", V1_NOTHING "\n");
+    machine_put("proc/self/mountinfo", v1_mounts);
+    machine_put("proc/self/cgroup",
+                "12:cpu,cpuacct:/other\n4:memory:/slurm/job_7/step_0\n1:name=systemd:/\n");
+    machine_put("sys/fs/cgroup/memory/memory.limit_in_bytes", V1_NOTHING "\n");
     put_number("sys/fs/cgroup/memory", "memory.usage_in_bytes", MB(3000));
     put_v1("sys/fs/cgroup/memory/slurm", MB(6000), MB(1000));
     put_v1("sys/fs/cgroup/memory/slurm/job_7", MB(2000), MB(600));
-    put("sys/fs/cgroup/memory/slurm/job_7/memory.stat",
-        "inactive_file 5\ntotal_inactive_file 104857600\n");
+    machine_put("sys/fs/cgroup/memory/slurm/job_7/memory.stat",
+                "inactive_file 5\ntotal_inactive_file 104857600\n");
     put_v1("sys/fs/cgroup/memory/slurm/job_7/step_0", MB(4000), MB(500));
     assert_int_equal(memory(), MB(1500)); /* 2000 - 600 + 100 of file cache */
     put_v1("sys/fs/cgroup/memory/slurm/job_7/step_0", MB(700), MB(800));
@@ -114,20 +88,23 @@ static void test_the_smallest_limit_of_version_1_counts(void **state)
 /* docker on RHEL 8 mounts the tree from the container's own group. */
 static void test_a_container_sees_the_limits_above_it(void **state)
 {
-    put("proc/self/mountinfo",
-        "35 31 0:32 /docker/4f /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n");
-    put("proc/self/cgroup", V1_LINE "/docker/4f\n");
+    machine_put("proc/self/mountinfo",
+                "35 31 0:32 /docker/4f /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n");
+    machine_put("proc/self/cgroup", V1_LINE "/docker/4f\n");
     put_v1("sys/fs/cgroup/memory", MB(3000), MB(1000));
     assert_int_equal(memory(), MB(2000));
-    put("sys/fs/cgroup/memory/memory.stat", "hierarchical_memory_limit 2621440000\n"); /* 2500 MB */
+    machine_put("sys/fs/cgroup/memory/memory.stat",
+                "hierarchical_memory_limit 2621440000\n"); /* 2500 MB */
     assert_int_equal(memory(), MB(1500));
-    put("proc/self/cgroup", V1_LINE "/docker/4f/inner\n");
+    machine_put("proc/self/cgroup", V1_LINE "/docker/4f/inner\n");
     put_v1("sys/fs/cgroup/memory/inner", MB(400), MB(100));
     assert_int_equal(memory(), MB(300));
-    put("proc/self/cgroup", V1_LINE "/somewhere/else\n"); /* the path is of another namespace */
+    machine_put("proc/self/cgroup",
+                V1_LINE "/somewhere/else\n"); /* the path is of another namespace */
     assert_int_equal(memory(), MB(1500));
-    put("sys/fs/cgroup/memory/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n");
-    assert_int_equal(dt_cgroups_oom_kills(root), 3);
+    machine_put("sys/fs/cgroup/memory/memory.oom_control",
+                "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n");
+    assert_int_equal(dt_cgroups_oom_kills(machine), 3);
 }
 
 /* systemd's hybrid mode: version 2 is mounted, but without the memory controller. */
@@ -137,42 +114,43 @@ static void test_a_hybrid_has_memory_in_version_1(void **state)
 
     snprintf(mounts, sizeof(mounts), "%s%s", v1_mounts,
              "41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw,nsdelegate\n");
-    put("proc/self/mountinfo", mounts);
-    put("proc/self/cgroup", "4:memory:/user.slice\n0::/user.slice/session-1.scope\n");
-    put("sys/fs/cgroup/unified/user.slice/session-1.scope/memory.events", "oom_kill 99\n");
+    machine_put("proc/self/mountinfo", mounts);
+    machine_put("proc/self/cgroup", "4:memory:/user.slice\n0::/user.slice/session-1.scope\n");
+    machine_put("sys/fs/cgroup/unified/user.slice/session-1.scope/memory.events", "oom_kill 99\n");
     put_v1("sys/fs/cgroup/memory/user.slice", MB(1000), MB(400));
-    put("sys/fs/cgroup/memory/user.slice/memory.oom_control",
-        "oom_kill_disable 0\nunder_oom 0\noom_kill 7\n");
+    machine_put("sys/fs/cgroup/memory/user.slice/memory.oom_control",
+                "oom_kill_disable 0\nunder_oom 0\noom_kill 7\n");
     assert_int_equal(memory(), MB(600));
-    assert_int_equal(dt_cgroups_oom_kills(root), 7);
-    put("sys/fs/cgroup/memory/user.slice/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\n");
-    assert_int_equal(dt_cgroups_oom_kills(root), -1); /* before Linux 4.13 */
+    assert_int_equal(dt_cgroups_oom_kills(machine), 7);
+    machine_put("sys/fs/cgroup/memory/user.slice/memory.oom_control",
+                "oom_kill_disable 0\nunder_oom 0\n");
+    assert_int_equal(dt_cgroups_oom_kills(machine), -1); /* before Linux 4.13 */
     /* version 2 has the controller, at its own mount point */
-    put("proc/self/cgroup", "0::/user.slice/session-1.scope\n");
+    machine_put("proc/self/cgroup", "0::/user.slice/session-1.scope\n");
     put_v2("sys/fs/cgroup/unified/user.slice", MB(800), MB(300));
     assert_int_equal(memory(), MB(500));
-    assert_int_equal(dt_cgroups_oom_kills(root), 99);
+    assert_int_equal(dt_cgroups_oom_kills(machine), 99);
 }
 
 static void test_the_smallest_limit_of_version_2_counts(void **state)
 {
-    put("proc/self/mountinfo", v2_mount);
-    put("proc/self/cgroup", "0::/a/b\n");
+    machine_put("proc/self/mountinfo", v2_mount);
+    machine_put("proc/self/cgroup", "0::/a/b\n");
     put_v2("sys/fs/cgroup/a", MB(900), MB(100));
     put_v2("sys/fs/cgroup/a/b", MB(2000), MB(50));
-    put("sys/fs/cgroup/a/memory.stat", "inactive_file 52428800\n");
-    put("sys/fs/cgroup/a/b/memory.events", "low 0\noom 2\noom_kill 1\n");
+    machine_put("sys/fs/cgroup/a/memory.stat", "inactive_file 52428800\n");
+    machine_put("sys/fs/cgroup/a/b/memory.events", "low 0\noom 2\noom_kill 1\n");
     assert_int_equal(memory(), MB(850));
-    assert_int_equal(dt_cgroups_oom_kills(root), 1);
-    put("sys/fs/cgroup/a/memory.max", "max\n");
+    assert_int_equal(dt_cgroups_oom_kills(machine), 1);
+    machine_put("sys/fs/cgroup/a/memory.max", "max\n");
     assert_int_equal(memory(), MB(1950));
 }
 
 static void test_names_with_blanks_are_found(void **state)
 {
-    put("proc/self/mountinfo",
-        "35 31 0:32 / /my\\040groups/memory rw shared:3 - cgroup cgroup rw,memory\n");
-    put("proc/self/cgroup", V1_LINE "/a b\n");
+    machine_put("proc/self/mountinfo",
+                "35 31 0:32 / /my\\040groups/memory rw shared:3 - cgroup cgroup rw,memory\n");
+    machine_put("proc/self/cgroup", V1_LINE "/a b\n");
     put_v1("my groups/memory/a b", MB(500), MB(200));
     assert_int_equal(memory(), MB(300));
 }
@@ -180,12 +158,17 @@ static void test_names_with_blanks_are_found(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_no_groups_leave_what_the_machine_has, begin, end),
-        cmocka_unit_test_setup_teardown(test_the_smallest_limit_of_version_1_counts, begin, end),
-        cmocka_unit_test_setup_teardown(test_a_container_sees_the_limits_above_it, begin, end),
-        cmocka_unit_test_setup_teardown(test_a_hybrid_has_memory_in_version_1, begin, end),
-        cmocka_unit_test_setup_teardown(test_the_smallest_limit_of_version_2_counts, begin, end),
-        cmocka_unit_test_setup_teardown(test_names_with_blanks_are_found, begin, end),
+        cmocka_unit_test_setup_teardown(test_no_groups_leave_what_the_machine_has, begin,
+                                        machine_remove),
+        cmocka_unit_test_setup_teardown(test_the_smallest_limit_of_version_1_counts, begin,
+                                        machine_remove),
+        cmocka_unit_test_setup_teardown(test_a_container_sees_the_limits_above_it, begin,
+                                        machine_remove),
+        cmocka_unit_test_setup_teardown(test_a_hybrid_has_memory_in_version_1, begin,
+                                        machine_remove),
+        cmocka_unit_test_setup_teardown(test_the_smallest_limit_of_version_2_counts, begin,
+                                        machine_remove),
+        cmocka_unit_test_setup_teardown(test_names_with_blanks_are_found, begin, machine_remove),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
