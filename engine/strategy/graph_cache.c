@@ -23,7 +23,8 @@ struct dt_graph_cache {
     unsigned char *recorded; /* key of the recorded parts */
     int64_t runs;            /* consecutive runs with the key `last` */
     part *parts;
-    int capacity, count; /* parts allocated and recorded; count 0: none */
+    int capacity,
+        count; /* parts allocated and recorded; count 0: none. They grow while a pass is recorded */
     int64_t nodes;
     int graphs;     /* number of non-empty parts */
     bool recording; /* the device is recording */
@@ -32,7 +33,7 @@ struct dt_graph_cache {
 };
 
 dt_status dt_graph_cache_open(dt_graph_cache **out, dt_device *device, const char *what,
-                              size_t key_bytes, int breaks_max, bool tells, dt_error *err)
+                              size_t key_bytes, bool tells, dt_error *err)
 {
     dt_graph_cache *cache = NULL;
     dt_status st = DT_OK;
@@ -46,10 +47,8 @@ dt_status dt_graph_cache_open(dt_graph_cache **out, dt_device *device, const cha
     cache->what = what;
     cache->tells = tells;
     cache->key_bytes = key_bytes;
-    cache->capacity = breaks_max + 1;
     cache->next = calloc(3, key_bytes + 1);
-    cache->parts = calloc((size_t)cache->capacity, sizeof(*cache->parts));
-    if (cache->next == NULL || cache->parts == NULL)
+    if (cache->next == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the graphs of a step");
     cache->last = cache->next + key_bytes;
     cache->recorded = cache->last + key_bytes;
@@ -94,14 +93,30 @@ static dt_status begin(dt_graph_cache *cache, dt_error *err)
     return st;
 }
 
+static dt_status make_room(dt_graph_cache *cache, dt_error *err)
+{
+    int capacity = cache->capacity == 0 ? 8 : 2 * cache->capacity;
+    part *parts;
+
+    if (cache->count < cache->capacity)
+        return DT_OK;
+    parts = realloc(cache->parts, (size_t)capacity * sizeof(*parts));
+    if (parts == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for the graphs of a step");
+    cache->parts = parts;
+    cache->capacity = capacity;
+    return DT_OK;
+}
+
 /* End a part: the ops recorded since the previous break. */
 static dt_status end_part(dt_graph_cache *cache, int64_t graph_break, dt_error *err)
 {
-    part *next = &cache->parts[cache->count];
     int64_t nodes;
     dt_status st = DT_OK;
+    part *next;
 
-    DT_ASSERT(cache->count < cache->capacity);
+    DT_TRY(make_room(cache, err));
+    next = &cache->parts[cache->count];
     cache->recording = false;
     DT_TRY(cache->device->graphs->end(cache->device, &next->graph, &nodes, err));
     next->graph_break = graph_break;

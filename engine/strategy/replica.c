@@ -6,8 +6,6 @@
 
 /* --- the pass */
 
-#define HOOKS_A_UNIT 5 /* before and after a unit, forward and backward; gradients ready */
-
 /* The values that the ops of a pass contain; the addresses of the units follow it. */
 typedef struct pass_key {
     int64_t dim[DT_INPUTS_MAX][DT_MAX_DIMS];
@@ -44,8 +42,7 @@ static dt_status pass_open(dt_pass *out, dt_model *model, bool recorded, bool te
     if (out->places == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the places of the parameters");
     DT_TRY(dt_graph_cache_open(&out->graph_cache, model->device, "forward and backward pass",
-                               sizeof(pass_key) + places_bytes(model),
-                               HOOKS_A_UNIT * model->unit_count, tells, err));
+                               sizeof(pass_key) + places_bytes(model), tells, err));
 out:
     return st;
 }
@@ -55,6 +52,7 @@ static void pass_close(dt_pass *pass)
 {
     dt_graph_cache_close(pass->graph_cache);
     free(pass->places);
+    free(pass->layer_calls);
     memset(pass, 0, sizeof(*pass));
 }
 
@@ -105,7 +103,7 @@ static void write_key(dt_pass *pass, const dt_batch *batch, const double *loss_s
     put_back(pass);
 }
 
-/* --- hooks, and the breaks that replace them in a recording */
+/* --- collectives within layers, and hooks, and the breaks that replace them in a recording */
 
 typedef enum hook { BEFORE, AFTER, GRADS_READY, HOOKS } hook;
 
@@ -114,13 +112,29 @@ static int64_t break_of(hook which, int unit, bool backward)
     return ((int64_t)unit * 2 + backward) * HOOKS + which;
 }
 
-static dt_status call_hook(void *self, int64_t graph_break, dt_error *err)
+/* The break of the first collective within a layer; those of hooks come before. */
+static int64_t layer_breaks(const dt_pass *pass)
+{
+    return break_of(BEFORE, pass->model->unit_count, false);
+}
+
+static dt_status call_layer(const dt_pass *pass, const dt_layer_call *call, dt_error *err)
+{
+    const dt_layer_peers *peers = pass->model->peers;
+
+    return call->gathers ? peers->gather(peers->self, &call->all, &call->own, err)
+                         : peers->sum(peers->self, &call->all, err);
+}
+
+static dt_status call_break(void *self, int64_t graph_break, dt_error *err)
 {
     const run *r = self;
     const dt_model_hooks *hooks = r->pass->model->hooks;
     int unit = (int)(graph_break / HOOKS / 2);
     bool backward = graph_break / HOOKS % 2 != 0;
 
+    if (graph_break >= layer_breaks(r->pass))
+        return call_layer(r->pass, &r->pass->layer_calls[graph_break - layer_breaks(r->pass)], err);
     switch ((hook)(graph_break % HOOKS)) {
     case BEFORE:
         return hooks->before_unit(hooks->self, unit, backward, err);
@@ -156,6 +170,34 @@ static dt_status break_grads_ready(void *self, int unit, dt_error *err)
     return dt_graph_cache_break(r->graph_cache, break_of(GRADS_READY, unit, true), err);
 }
 
+/* Keeps the call for the runs of the recording. */
+static dt_status break_at_layer(const run *r, dt_layer_call call, dt_error *err)
+{
+    dt_pass *pass = r->pass;
+
+    if (pass->layer_call_count == pass->layer_call_capacity) {
+        int capacity = pass->layer_call_capacity == 0 ? 16 : 2 * pass->layer_call_capacity;
+        dt_layer_call *calls = realloc(pass->layer_calls, (size_t)capacity * sizeof(*calls));
+
+        if (calls == NULL)
+            return DT_FAIL(err, DT_ERR_NOMEM, "no memory for the sums of a recorded pass");
+        pass->layer_calls = calls;
+        pass->layer_call_capacity = capacity;
+    }
+    pass->layer_calls[pass->layer_call_count] = call;
+    return dt_graph_cache_break(r->graph_cache, layer_breaks(pass) + pass->layer_call_count++, err);
+}
+
+static dt_status break_sum(void *self, const dt_tensor *x, dt_error *err)
+{
+    return break_at_layer(self, (dt_layer_call){.all = *x}, err);
+}
+
+static dt_status break_gather(void *self, const dt_tensor *all, const dt_tensor *own, dt_error *err)
+{
+    return break_at_layer(self, (dt_layer_call){.gathers = true, .all = *all, .own = *own}, err);
+}
+
 /* --- a run */
 
 static dt_status give(void *self, dt_error *err)
@@ -170,6 +212,8 @@ static dt_status record(void *self, dt_graph_cache *graph_cache, dt_error *err)
     run *r = self;
     dt_model *model = r->pass->model;
     const dt_model_hooks *hooks = model->hooks;
+    const dt_layer_peers *peers = model->peers;
+    const dt_layer_peers layer = {.self = r, .sum = break_sum, .gather = break_gather};
     dt_model_hooks breaks = {.self = r};
     dt_status st;
 
@@ -180,9 +224,12 @@ static dt_status record(void *self, dt_graph_cache *graph_cache, dt_error *err)
     }
     place_units(r->pass);
     r->graph_cache = graph_cache;
+    r->pass->layer_call_count = 0;
     model->hooks = &breaks;
+    model->peers = peers != NULL ? &layer : NULL;
     st = give(r, err);
     model->hooks = hooks;
+    model->peers = peers;
     put_back(r->pass);
     return st;
 }
@@ -194,7 +241,7 @@ static dt_status pass_run(dt_pass *pass, const dt_batch *batch, const double *lo
 {
     run r = {.pass = pass, .batch = batch, .loss_scale = loss_scale};
     const dt_graph_cache_ops ops = {
-        .self = &r, .give = give, .record = record, .graph_break = call_hook};
+        .self = &r, .give = give, .record = record, .graph_break = call_break};
 
     DT_ASSERT(batch->clock != NULL);
     if (pass->graph_cache != NULL)

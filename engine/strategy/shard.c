@@ -261,7 +261,7 @@ dt_status dt_shard_record(dt_shard *shard, bool recorded, bool tells, dt_error *
 {
     if (!recorded)
         return DT_OK;
-    return dt_graph_cache_open(&shard->graph_cache, shard->model->device, "optimizer step", 0, 0,
+    return dt_graph_cache_open(&shard->graph_cache, shard->model->device, "optimizer step", 0,
                                tells, err);
 }
 

@@ -46,9 +46,9 @@ typedef struct dt_graph_cache_ops {
 } dt_graph_cache_ops;
 
 /* *out is NULL if the device has no graphs or they are not wanted; all functions accept NULL. what:
- * name for the log; tells: log each recording; breaks_max: most operations that may interrupt one. */
+ * name for the log; tells: log each recording. */
 dt_status dt_graph_cache_open(dt_graph_cache **out, dt_device *device, const char *what,
-                              size_t key_bytes, int breaks_max, bool tells, dt_error *err);
+                              size_t key_bytes, bool tells, dt_error *err);
 void dt_graph_cache_close(dt_graph_cache *cache);
 
 /* The buffer for the next run's key; the caller must write all its bytes. NULL if no key is needed. */
@@ -58,8 +58,8 @@ dt_status dt_graph_cache_run(dt_graph_cache *cache, const dt_graph_cache_ops *op
 dt_status dt_graph_cache_break(dt_graph_cache *cache, int64_t which, dt_error *err);
 
 /* pass: runs a model's forward and backward pass over a micro-step, recorded as graphs if the device can
- * (dt_graph_cache). Each of the strategy's hooks is a break, and is called in every run in the same order
- * as the model would call it.
+ * (dt_graph_cache). Each of the strategy's hooks is a break, and so is each collective of ranks that divide a layer
+ * (dt_layer_peers); they are called in every run in the same order as the model would call them.
  *
  * What changes from micro-step to micro-step is in device memory: the batch's inputs, the clock of
  * dropout, and the scale of the loss, which changes with the number of targets and with fp16. Seed, data
@@ -67,11 +67,20 @@ dt_status dt_graph_cache_break(dt_graph_cache *cache, int64_t which, dt_error *e
  * Ownership  borrows the model. Threads: one per model
  */
 
+/* A collective of the ranks that divide a layer, as a recorded pass has it. */
+typedef struct dt_layer_call {
+    bool gathers;  /* else it sums `all` */
+    dt_tensor all; /* in device memory, as `own` */
+    dt_tensor own; /* gathers only */
+} dt_layer_call;
+
 typedef struct dt_pass {
     dt_model *model;
     dt_graph_cache *graph_cache; /* recorded ops; NULL: ops are launched one by one */
     /* addresses of the units' weights, gradients, and frozen weights; swapped with the model's during recording */
     void **places;
+    dt_layer_call *layer_calls; /* of the recording, in the order of the pass */
+    int layer_call_count, layer_call_capacity;
 } dt_pass;
 
 /* replica: holds a model on its device, the device's copy of a micro-step's batch, and the pass over it.

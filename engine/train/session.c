@@ -272,7 +272,7 @@ static dt_status open_strategy(dt_train_session *session, dt_error *err)
     state->comm = &session->comm;
     state->events = session->events;
     state->options = dt_config_strategy(session->recipe, session->replicas);
-    state->options.graphs = state->options.graphs && session->model->peers == NULL &&
+    state->options.graphs = state->options.graphs &&
                             session->model->config.decoder.beta == 0; /* the host weighs pairs */
     state->options.loads = session->plan->resume_from[0] != '\0' ||
                            (session->weights != NULL && !has_adapter(session));

@@ -31,11 +31,16 @@ run 2 again 3 device=cuda:0 strategy.kind=fsdp batch.accumulate=1 cuda_graphs=fa
 grep -q 'forward and backward pass: .* recorded' "$work/fsdp.0.err" || fail "fsdp records no pass"
 run 2 dp 3 device=cuda:0 strategy.kind=dp
 run 4 tensor 3 device=cuda:0 strategy.kind=fsdp tensor=2 batch.sequences=2
-for name in one ddp fsdp dp tensor; do
+DTRUN_LOG=info run 2 layers 3 device=cuda:0 tensor=2 batch.sequences=2 batch.accumulate=2
+run 2 layers-again 3 device=cuda:0 tensor=2 batch.sequences=2 batch.accumulate=2 cuda_graphs=false
+grep -q 'forward and backward pass: .* recorded' "$work/layers.0.err" || fail "divided layers record no pass"
+for name in one ddp fsdp dp tensor layers; do
     like_cpu $name
 done
 same_metric loss fsdp again 0
 same_bits fsdp again 3
+same_metric loss layers layers-again 0
+same_bits layers layers-again 3
 
 # GELU is fused into its product: in all three, forward applies it to unrounded sums, backward to rounded ones
 for kept in none selective full; do

@@ -152,8 +152,8 @@ static dt_graph_cache *open_steady(void)
     fail_begin = fail_end = moves = graphs_open = 0;
     fail_op = '\0';
     trace[0] = '\0';
-    assert_int_equal(
-        dt_graph_cache_open(&graph_cache, &device, "test", sizeof(char), 1, true, NULL), DT_OK);
+    assert_int_equal(dt_graph_cache_open(&graph_cache, &device, "test", sizeof(char), true, NULL),
+                     DT_OK);
     return graph_cache;
 }
 
@@ -286,7 +286,7 @@ static void test_a_device_without_graphs_is_given_its_ops(void **state)
     dt_graph_cache *graph_cache = open_steady();
 
     dt_graph_cache_close(graph_cache);
-    assert_int_equal(dt_graph_cache_open(&graph_cache, &plain, "test", 1, 1, true, NULL), DT_OK);
+    assert_int_equal(dt_graph_cache_open(&graph_cache, &plain, "test", 1, true, NULL), DT_OK);
     assert_null(graph_cache);
     assert_null(dt_graph_cache_key(graph_cache));
     for (int i = 0; i < 3; i++)
