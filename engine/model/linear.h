@@ -53,6 +53,19 @@ typedef struct dt_block_call {
 dt_linear dt_linear_of(const dt_block_call *block, int w_first, int w_last, int b_first, int b_last,
                        dt_linear_cut cut);
 
+/* Takes the gradient of the bias from the layer, for an op that sums dy's columns while it reads or writes dy anyway:
+ * backward then leaves it out. No data if there is none, or if `fuses` is false. */
+static inline dt_tensor dt_linear_take_db(dt_linear *linear, bool fuses)
+{
+    dt_tensor db = linear->db;
+
+    if (fuses)
+        linear->db.data = NULL;
+    else
+        db.data = NULL;
+    return db;
+}
+
 /* y = x w^T + b.   y act or F32 (N,O)  x act (N,I) */
 dt_status dt_linear_forward(dt_model *model, const dt_linear *linear, dt_tensor *y,
                             const dt_tensor *x, dt_error *err);

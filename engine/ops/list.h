@@ -58,6 +58,8 @@
     X(matmul_gelu_forward)     \
     X(matmul_gelu_backward)    \
     X(matmul_residual_forward) \
+    X(layernorm_backward_bias) \
+    X(attention_backward_bias) \
     X(sum_squares_each)
 
 #define DT_OPS(X)    \

@@ -339,6 +339,18 @@ typedef struct dt_ops {
     dt_status (*matmul_residual_forward)(dt_device *, dt_tensor *y, const dt_tensor *a,
                                          const dt_tensor *x, const dt_tensor *w,
                                          const dt_tensor *bias, dt_error *err);
+    /* layernorm_backward; also dbias += column sums of dx as it is before: the gradient of the bias of a layer whose
+     * output is added to the residual stream. dbias F32 (C) */
+    dt_status (*layernorm_backward_bias)(dt_device *, dt_tensor *dx, dt_tensor *dw, dt_tensor *db,
+                                         dt_tensor *dbias, const dt_tensor *dy, const dt_tensor *x,
+                                         const dt_tensor *mean, const dt_tensor *rstd,
+                                         const dt_tensor *w, dt_error *err);
+    /* attention_backward; also dbias += column sums of the gradients of q, k and v, before or after they are rounded.
+     * dbias F32 ((H+2G)*D) */
+    dt_status (*attention_backward_bias)(dt_device *, const dt_qkv *dx, dt_tensor *dbias,
+                                         const dt_tensor *dout, const dt_qkv *x,
+                                         const dt_tensor *out, const dt_tensor *lse,
+                                         const dt_attention_args *args, dt_error *err);
     /* out[i] = sum_squares of x[i], with one synchronization of the device. */
     dt_status (*sum_squares_each)(dt_device *, double *out, const dt_tensor *x, int count,
                                   dt_error *err);

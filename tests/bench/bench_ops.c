@@ -189,6 +189,19 @@ static dt_status attention_backward(subject *s, int i, cost *c)
                                              &s->err);
 }
 
+static dt_status attention_backward_bias(subject *s, int i, cost *c)
+{
+    const dt_attention_args args = {.mask = DT_MASK_CAUSAL};
+    const dt_qkv x = dt_qkv_packed(&s->qkv, s->size->heads);
+    const dt_qkv dx = dt_qkv_packed(&s->dqkv, s->size->heads);
+    dt_tensor db = dt_tensor_1d(s->db.data, DT_F32, 3 * s->size->c);
+
+    c->bytes = 2.0 * (bytes_of(&s->qkv) + bytes_of(&s->y));
+    c->flops = 5.0 * (double)s->n * (double)s->size->t * (double)s->size->c;
+    return s->device.ops->attention_backward_bias(&s->device, &dx, &db, &s->x, &x, &s->y, &s->lse,
+                                                  &args, &s->err);
+}
+
 static dt_status layernorm_forward(subject *s, int i, cost *c)
 {
     c->bytes = 2.0 * bytes_of(&s->x);
@@ -205,6 +218,18 @@ static dt_status layernorm_backward(subject *s, int i, cost *c)
     c->bytes = 4.0 * bytes_of(&s->x);
     return s->device.ops->layernorm_backward(&s->device, &s->z, &dw, &db, &s->y, &s->x, &s->mean,
                                              &s->rstd, &s->vector, &s->err);
+}
+
+static dt_status layernorm_backward_bias(subject *s, int i, cost *c)
+{
+    int64_t width = s->size->c;
+    dt_tensor dw = dt_tensor_1d(s->db.data, DT_F32, width);
+    dt_tensor db = dt_tensor_1d((float *)s->db.data + width, DT_F32, width);
+    dt_tensor sum = dt_tensor_1d((float *)s->db.data + 2 * width, DT_F32, width);
+
+    c->bytes = 4.0 * bytes_of(&s->x);
+    return s->device.ops->layernorm_backward_bias(&s->device, &s->z, &dw, &db, &sum, &s->y, &s->x,
+                                                  &s->mean, &s->rstd, &s->vector, &s->err);
 }
 
 static dt_status activation_forward(subject *s, int i, cost *c)
@@ -315,6 +340,7 @@ static const struct {
     ROW(embedding_backward, 1),
     ROW(layernorm_forward, 1),
     ROW(layernorm_backward, 1),
+    ROW(layernorm_backward_bias, 1),
     ROW(matmul_forward, 5),
     ROW(matmul_backward_input, 5),
     ROW(matmul_backward_weight, 5),
@@ -323,6 +349,7 @@ static const struct {
     ROW(matmul_residual_forward, 1),
     ROW(attention_forward, 2),
     ROW(attention_backward, 2),
+    ROW(attention_backward_bias, 1),
     ROW(activation_forward, 1),
     ROW(activation_backward, 1),
     ROW(dropout_forward, 1),

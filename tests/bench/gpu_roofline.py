@@ -98,6 +98,7 @@ class Step:
         for name, out, into in (("q k v", 3 * C, C), ("projections of attention", C, C), ("fc", 4 * C, C), ("projections of the MLP", C, 4 * C)):
             self.product(f"products, gradient of the weight: {name}", L * A, out, into, N, extra=F32 * out * into, out=F32)
             self.product(f"products, gradient of the input: {name}", L * A, N, into, out, extra=4 * row if into > C else 0)
+        self.add("sums of the gradient of fc: its bias", L * A, 4 * row)
         self.add("attention, backward: sums of rows", L * A, 2 * row)
         self.attention(["backward_queries", "backward_keys"], width, 5, 8 * row)
         self.add("gradients to zero, and their norm", 1, 2 * F32 * self.parameters)

@@ -44,6 +44,28 @@ static void attention_of_last(bench *b, const dt_qkv *all, const dt_attention_ar
     bench_check(b, named(name, "lse of the last queries", args), &lse, sums);
 }
 
+/* Backward with the gradient of the bias of q, k and v, which adds the rows of the gradients `want` to it. */
+static void attention_bias(bench *b, const dt_qkv *x, const dt_tensor *dout, const dt_tensor *out,
+                           const dt_tensor *lse, const dt_attention_args *args, const double *want)
+{
+    int64_t batch = x->q.batch, t = x->q.rows, columns = 3 * x->q.heads * x->q.width;
+    dt_tensor dqkv = bench_output(b, b->act, batch, t, columns);
+    const dt_qkv dx = dt_qkv_packed(&dqkv, x->q.heads);
+    operand sum = bench_random(b, DT_F32, 1.0, columns, 0, 0);
+    dt_error err = DT_ERROR_INIT;
+    char name[48];
+
+    if (b->device.ops->attention_backward_bias == NULL)
+        return;
+    bench_ok(b->device.ops->attention_backward_bias(&b->device, &dx, &sum.tensor, dout, x, out, lse,
+                                                    args, &err),
+             &err);
+    for (int64_t i = 0; i < batch * t * columns; i++)
+        sum.value[i % columns] += want[i];
+    bench_check(b, named(name, "dqkv with a bias", args), &dqkv, want);
+    bench_check(b, named(name, "dbias", args), &sum.tensor, sum.value);
+}
+
 static void attention(bench *b, const int64_t *dim, const dt_attention_args *args,
                       const double *mask)
 {
@@ -75,6 +97,7 @@ static void attention(bench *b, const int64_t *dim, const dt_attention_args *arg
              &err);
     ref_attention_backward(&slope, dout.value, &value, &shape);
     bench_check(b, named(name, "dqkv", args), &dqkv, want);
+    attention_bias(b, &x, &dout.tensor, &out, &lse, args, want);
 }
 
 /* B T heads D; causal and full */

@@ -97,6 +97,30 @@ void case_row_lengths(bench *b, const int64_t *dim)
     }
 }
 
+/* The gradient of a bias that is summed on the way, if the backend has it. */
+static void layernorm_bias(bench *b, const operand *dy, const operand *x, const operand *w,
+                           const dt_tensor *mean, const dt_tensor *rstd, int64_t n, int64_t c,
+                           double eps)
+{
+    operand dx = bench_random(b, b->act, 1.0, n, c, 0), dw = bench_random(b, DT_F32, 1.0, c, 0, 0);
+    operand db = bench_random(b, DT_F32, 1.0, c, 0, 0), sum = bench_random(b, DT_F32, 1.0, c, 0, 0);
+    dt_error err = DT_ERROR_INIT;
+
+    if (b->device.ops->layernorm_backward_bias == NULL)
+        return;
+    bench_ok(b->device.ops->layernorm_backward_bias(&b->device, &dx.tensor, &dw.tensor, &db.tensor,
+                                                    &sum.tensor, &dy->tensor, &x->tensor, mean,
+                                                    rstd, &w->tensor, &err),
+             &err);
+    for (int64_t i = 0; i < n * c; i++)
+        sum.value[i % c] += dx.value[i];
+    ref_layernorm_backward(dx.value, dw.value, db.value, dy->value, x->value, w->value, n, c, eps);
+    bench_check(b, "dx with a bias", &dx.tensor, dx.value);
+    bench_check(b, "dw with a bias", &dw.tensor, dw.value);
+    bench_check(b, "db with a bias", &db.tensor, db.value);
+    bench_check(b, "dbias", &sum.tensor, sum.value);
+}
+
 /* dim: N, C */
 void case_layernorm(bench *b, const int64_t *dim)
 {
@@ -129,6 +153,7 @@ void case_layernorm(bench *b, const int64_t *dim)
     bench_check(b, "dw", &dw.tensor, dw.value);
     bench_check(b, "db", &db.tensor, db.value);
 
+    layernorm_bias(b, &dy, &x, &w, &mean, &rstd, n, c, eps);
     for (int left_out = 1; left_out <= 3; left_out++) { /* dw, db, both: not trained */
         operand dx2 = bench_random(b, b->act, 1.0, n, c, 0);
         operand dw2 = bench_random(b, DT_F32, 1.0, c, 0, 0);

@@ -118,6 +118,30 @@ out:
 
 /* --- backward */
 
+/* Takes the bias's gradient of a projection onto the residual stream for the norm's backward pass, which reads the
+ * stream's gradient: that is the gradient of the projection's output too, unless dropout is between. */
+static dt_tensor take_projection_db(const dt_block_call *c, dt_linear *projection)
+{
+    return dt_linear_take_db(projection, c->model->device->ops->layernorm_backward_bias != NULL &&
+                                             !dt_decoder_drops(c->model, c->dropout));
+}
+
+/* Adds the gradient of a norm's input to dstream. db: of the projection onto the stream; no data: not summed here */
+static dt_status norm_backward(const dt_block_call *c, int w, dt_tensor *db, const dt_tensor *dy,
+                               const dt_tensor *x, const dt_tensor *mean, const dt_tensor *rstd,
+                               dt_error *err)
+{
+    dt_device *device = c->model->device;
+    dt_decoder *state = c->model->state;
+
+    if (db->data != NULL)
+        return device->ops->layernorm_backward_bias(device, &state->dstream, &c->dw[w],
+                                                    &c->dw[w + 1], db, dy, x, mean, rstd, &c->w[w],
+                                                    err);
+    return device->ops->layernorm_backward(device, &state->dstream, &c->dw[w], &c->dw[w + 1], dy, x,
+                                           mean, rstd, &c->w[w], err);
+}
+
 /* out = mid + dropout(c_proj(gelu(c_fc(ln_2(mid))))):
  * dstream (B,T,C) -> dproj (B,T,C) -> dfc (B,T,F) -> dln (B,T,C), added to dstream */
 static dt_status mlp_backward(const dt_block_call *c, dt_error *err)
@@ -130,6 +154,7 @@ static dt_status mlp_backward(const dt_block_call *c, dt_error *err)
     dt_gpt2_block *a = dt_gpt2_block_of(model, c->layer);
     dt_linear up = fc(c), down = mlp_proj(c);
     dt_tensor dproj, dln = state->dnarrow, dfc = a->gelu; /* dfc overwrites GELU's output */
+    dt_tensor db = take_projection_db(c, &down);
     dt_status st = DT_OK;
 
     DT_TRY(dt_decoder_project_grad(c, &dproj, DT_PHILOX_DROPOUT_MLP, err));
@@ -140,11 +165,23 @@ static dt_status mlp_backward(const dt_block_call *c, dt_error *err)
     if (!dt_model_keeps_norms(&model->config)) /* into dnarrow */
         DT_TRY(norm_2(c, a, err));
     DT_TRY(dt_linear_backward(model, &up, &dln, &dfc, &a->ln_2, err));
-    DT_TRY(ops->layernorm_backward(device, &state->dstream, &c->dw[DT_GPT2_LN_2_W],
-                                   &c->dw[DT_GPT2_LN_2_B], &dln, &a->mid, &a->ln_2_mean,
-                                   &a->ln_2_rstd, &c->w[DT_GPT2_LN_2_W], err));
+    DT_TRY(norm_backward(c, DT_GPT2_LN_2_W, &db, &dln, &a->mid, &a->ln_2_mean, &a->ln_2_rstd, err));
 out:
     return st;
+}
+
+/* db: of the product before attention; no data: not summed here */
+static dt_status attend_backward(const dt_block_call *c, const dt_qkv *dx, dt_tensor *db,
+                                 const dt_tensor *dout, const dt_qkv *x,
+                                 const dt_attention_args *args, dt_error *err)
+{
+    dt_gpt2_block *a = dt_gpt2_block_of(c->model, c->layer);
+    dt_device *device = c->model->device;
+
+    if (db->data != NULL)
+        return device->ops->attention_backward_bias(device, dx, db, dout, x, &a->att, &a->lse, args,
+                                                    err);
+    return device->ops->attention_backward(device, dx, dout, x, &a->att, &a->lse, args, err);
 }
 
 /* mid = x + dropout(c_proj(attention(c_attn(ln_1(x))))):
@@ -158,6 +195,8 @@ static dt_status attention_backward(const dt_block_call *c, const dt_tensor *x, 
     dt_decoder *state = model->state;
     dt_gpt2_block *a = dt_gpt2_block_of(model, c->layer);
     dt_linear qkv = attn(c), out_proj = attn_proj(c);
+    dt_tensor db = take_projection_db(c, &out_proj);
+    dt_tensor qkv_db = dt_linear_take_db(&qkv, ops->attention_backward_bias != NULL);
     dt_tensor dproj, dln = state->dnarrow, datt = state->dnarrow;
     dt_tensor dqkv = dt_tensor_3d(state->wide.data, config->dtype, state->B, state->T,
                                   3 * dt_gpt2_attended(config));
@@ -170,13 +209,11 @@ static dt_status attention_backward(const dt_block_call *c, const dt_tensor *x, 
     datt.dim[2] = dt_gpt2_attended(config);
     DT_TRY(dt_decoder_project_grad(c, &dproj, DT_PHILOX_DROPOUT_RESIDUAL, err));
     DT_TRY(dt_linear_backward(model, &out_proj, &datt, &dproj, &a->att, err));
-    DT_TRY(ops->attention_backward(device, &dseen, &datt, &seen, &a->att, &a->lse, &args, err));
+    DT_TRY(attend_backward(c, &dseen, &qkv_db, &datt, &seen, &args, err));
     if (!dt_model_keeps_norms(config)) /* into dnarrow */
         DT_TRY(norm_1(c, a, x, err));
     DT_TRY(dt_linear_backward(model, &qkv, &dln, &dqkv, &a->ln_1, err));
-    DT_TRY(ops->layernorm_backward(device, &state->dstream, &c->dw[DT_GPT2_LN_1_W],
-                                   &c->dw[DT_GPT2_LN_1_B], &dln, x, &a->ln_1_mean, &a->ln_1_rstd,
-                                   &c->w[DT_GPT2_LN_1_W], err));
+    DT_TRY(norm_backward(c, DT_GPT2_LN_1_W, &db, &dln, x, &a->ln_1_mean, &a->ln_1_rstd, err));
 out:
     return st;
 }

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "engine/ops/cuda/attention_int.cuh"
+#include "engine/ops/cuda/columns.cuh"
 
 /* attention_plain: computes attention with one warp per row: of queries (forward, dq) or of keys (dk, dv).
  *
@@ -392,15 +393,69 @@ out:
     return st;
 }
 
-dt_status dt_cuda_attention_backward(dt_device *device, const dt_qkv *dx, const dt_tensor *dout,
-                                     const dt_qkv *x, const dt_tensor *out, const dt_tensor *lse,
-                                     const dt_attention_args *args, dt_error *err)
+/* Flash backward; with dbias also the sums of all rows' gradients, from those that each block leaves in scratch. */
+static dt_status flash_backward(dt_device *device, dt_attention a, float *dbias, dt_dtype dtype,
+                                dt_error *err)
 {
     dt_cuda_state *state = dt_cuda_of(device);
-    dt_attention a = describe(x, lse, args);
-    int64_t rows = a.batch * a.queries * a.heads;
+    int64_t q = a.heads * a.d, k = a.groups * a.d, rows = a.batch * a.queries * a.heads;
+    int64_t q_tiles = a.batch * dt_attention_flash_tiles(a.queries);
+    int64_t k_tiles = a.batch * dt_attention_flash_tiles(a.keys);
+    int64_t sums = dbias != NULL ? q_tiles * q + k_tiles * 2 * k : 0;
     dt_status st = DT_OK;
     void *scratch;
+
+    DT_TRY(dt_cuda_scratch(&scratch, device, (size_t)(rows + sums) * sizeof(float), err));
+    a.delta = (const float *)scratch;
+    if (dbias != NULL) {
+        a.dq_sums = (float *)scratch + rows;
+        a.dk_sums = a.dq_sums + q_tiles * q;
+    }
+    DT_TRY(sum_rows(state, a, dtype, (float *)scratch, err));
+    DT_TRY(dt_attention_flash_backward(state, a, dtype, err));
+    if (dbias == NULL)
+        return DT_OK;
+    DT_TRY(dt_columns_add(state, {{dbias}}, a.dq_sums, (unsigned)q_tiles, q, q, "attention", err));
+    DT_TRY(dt_columns_add(state, {{dbias + q, dbias + q + k}}, a.dk_sums, (unsigned)k_tiles, k,
+                          2 * k, "attention", err));
+out:
+    return st;
+}
+
+/* The kernel with one warp a row; with dbias, the gradients are read once more. */
+static dt_status plain_backward(dt_device *device, dt_attention a, float *dbias, dt_dtype dtype,
+                                dt_error *err)
+{
+    const dt_attention_rows *written[] = {&a.dq, &a.dk, &a.dv};
+    dt_status st = DT_OK;
+    void *scratch;
+
+    DT_TRY(dt_cuda_scratch(&scratch, device,
+                           (size_t)(a.batch * a.queries * a.heads) * sizeof(float), err));
+    a.delta = (const float *)scratch;
+    DT_TRY(sum_rows(dt_cuda_of(device), a, dtype, (float *)scratch, err));
+    DT_TRY(dt_attention_plain_backward(dt_cuda_of(device), a, dtype, err));
+    for (int i = 0; i < 3 && dbias != NULL; i++) {
+        const dt_columns_rows rows = {written[i]->data,
+                                      a.batch,
+                                      i == 0 ? a.queries : a.keys,
+                                      written[i]->row,
+                                      written[i]->sequence,
+                                      (i == 0 ? a.heads : a.groups) * a.d};
+
+        DT_TRY(dt_columns_sum(device, dbias, rows, dtype, "attention", err));
+        dbias += rows.columns;
+    }
+out:
+    return st;
+}
+
+/* dbias: NULL, or as attention_backward_bias has it. */
+static dt_status backward(dt_device *device, const dt_qkv *dx, float *dbias, const dt_tensor *dout,
+                          const dt_qkv *x, const dt_tensor *out, const dt_tensor *lse,
+                          const dt_attention_args *args, dt_error *err)
+{
+    dt_attention a = describe(x, lse, args);
 
     DT_ASSERT(fits(&dx->q, &x->q) && fits(&dx->k, &x->k) && fits(&dx->v, &x->v));
     a.out = out->data;
@@ -408,15 +463,25 @@ dt_status dt_cuda_attention_backward(dt_device *device, const dt_qkv *dx, const 
     a.dq = rows_of(&dx->q);
     a.dk = rows_of(&dx->k);
     a.dv = rows_of(&dx->v);
-    if (rows == 0)
+    if (a.batch * a.queries * a.heads == 0)
         return DT_OK;
-    DT_TRY(dt_cuda_scratch(&scratch, device, (size_t)rows * sizeof(float), err));
-    a.delta = (const float *)scratch;
-    DT_TRY(sum_rows(state, a, x->q.dtype, (float *)scratch, err));
-    if (dt_attention_flash_has(a, x->q.dtype))
-        DT_TRY(dt_attention_flash_backward(state, a, x->q.dtype, err));
-    else
-        DT_TRY(dt_attention_plain_backward(state, a, x->q.dtype, err));
-out:
-    return st;
+    return (dt_attention_flash_has(a, x->q.dtype) ? flash_backward : plain_backward)(
+        device, a, dbias, x->q.dtype, err);
+}
+
+dt_status dt_cuda_attention_backward(dt_device *device, const dt_qkv *dx, const dt_tensor *dout,
+                                     const dt_qkv *x, const dt_tensor *out, const dt_tensor *lse,
+                                     const dt_attention_args *args, dt_error *err)
+{
+    return backward(device, dx, NULL, dout, x, out, lse, args, err);
+}
+
+dt_status dt_cuda_attention_backward_bias(dt_device *device, const dt_qkv *dx, dt_tensor *dbias,
+                                          const dt_tensor *dout, const dt_qkv *x,
+                                          const dt_tensor *out, const dt_tensor *lse,
+                                          const dt_attention_args *args, dt_error *err)
+{
+    DT_ASSERT(dbias->dtype == DT_F32 &&
+              dt_tensor_elems(dbias) == (x->q.heads + 2 * x->k.heads) * x->q.width);
+    return backward(device, dx, (float *)dbias->data, dout, x, out, lse, args, err);
 }

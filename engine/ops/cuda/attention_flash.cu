@@ -88,6 +88,38 @@ __device__ inline void write_rows(T *matrix, int64_t stride, int64_t first, int6
     }
 }
 
+/* out[d] = the sums of the columns of a block's rows, except rows from `limit` on. `shared` holds 4 * D floats, and is
+ * free again when the function returns. */
+template <int D>
+__device__ inline void sum_rows(float *out, float *shared, int64_t first, int64_t limit,
+                                const float (&acc)[D / 8][4], float factor)
+{
+    int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
+    bool low = first + lane / 4 < limit, high = first + lane / 4 + 8 < limit;
+
+#pragma unroll
+    for (int j = 0; j < D / 8; j++)
+#pragma unroll
+        for (int e = 0; e < 2; e++) {
+            float sum = (low ? acc[j][e] : 0.0f) + (high ? acc[j][e + 2] : 0.0f);
+
+#pragma unroll
+            for (int step = 4; step < 32; step <<= 1)
+                sum += __shfl_xor_sync(0xffffffffu, sum, step);
+            if (lane < 4)
+                shared[warp * D + j * 8 + lane * 2 + e] = sum;
+        }
+    __syncthreads();
+    for (int d = (int)threadIdx.x; d < D; d += DT_TILE_THREADS) {
+        float sum = shared[d];
+
+        for (int i = 1; i < DT_TILE_THREADS / 32; i++)
+            sum += shared[i * D + d];
+        out[d] = sum * factor;
+    }
+    __syncthreads();
+}
+
 /* Returns the number of tiles for `rows` rows. */
 __host__ __device__ inline int tiles_of(int64_t rows)
 {
@@ -286,6 +318,9 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) backward_queries(dt_attention
     }
     write_rows<T, D>(dt_attention_query_row<T>(a, a.dq, bh, 0), a.dq.row, first + warp * 16,
                      a.queries, dq, a.scale, a.scale);
+    if (a.dq_sums != NULL) /* all tiles in shared memory have been read */
+        sum_rows<D>(a.dq_sums + ((bh / a.heads * blocks + block) * a.heads + bh % a.heads) * D,
+                    (float *)memory, first + warp * 16, a.queries, dq, a.scale);
 }
 
 /* --- backward, gradients of the keys and values */
@@ -455,6 +490,14 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) backward_keys(dt_attention a)
                      a.keys, dk, a.scale, a.scale);
     write_rows<T, D>(dt_attention_key_row<T>(a, a.dv, first_head, 0), a.dv.row, first + warp * 16,
                      a.keys, dv, 1.0f, 1.0f);
+    if (a.dk_sums != NULL) {
+        int64_t bg = blockIdx.x / (unsigned)blocks;
+        float *sums =
+            a.dk_sums + ((bg / a.groups * blocks + block) * 2 * a.groups + bg % a.groups) * D;
+
+        sum_rows<D>(sums, (float *)memory, first + warp * 16, a.keys, dk, a.scale);
+        sum_rows<D>(sums + a.groups * D, (float *)memory, first + warp * 16, a.keys, dv, 1.0f);
+    }
 }
 
 /* --- launches */
@@ -531,6 +574,11 @@ bool dt_attention_flash_has(const dt_attention &a, dt_dtype dtype)
            aligned(a.q, 16) && aligned(a.k, 16) && aligned(a.v, 16) && aligned(a.dq, 4) &&
            aligned(a.dk, 4) && aligned(a.dv, 4) && ((uintptr_t)a.dout & 15) == 0 &&
            ((uintptr_t)a.out_written & 3) == 0;
+}
+
+int64_t dt_attention_flash_tiles(int64_t rows)
+{
+    return tiles_of(rows);
 }
 
 dt_status dt_attention_flash_forward(dt_cuda_state *state, const dt_attention &a, dt_dtype dtype,

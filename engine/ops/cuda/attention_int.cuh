@@ -38,6 +38,9 @@ struct dt_attention {
     void *out_written;
     float *lse;         /* (B,H,Q); forward writes it */
     const float *delta; /* (B,H,Q): sum over d of dout * out; backward only */
+    /* flash backward only; NULL: not wanted. Each block's sums over its rows: of dq (B*tiles,H*D), and of dk and dv
+     * (B*tiles,2,G*D) */
+    float *dq_sums, *dk_sums;
     dt_mask_kind mask;
     const int32_t *starts;  /* (B,K); SEGMENTS only */
     const int32_t *lengths; /* (B); LENGTHS only */
@@ -124,6 +127,8 @@ dt_status dt_attention_cudnn_forward(dt_device *device, const dt_attention &a, d
                                      bool *done, dt_error *err);
 
 bool dt_attention_flash_has(const dt_attention &a, dt_dtype dtype);
+/* Tiles of the flash kernels for `rows` rows. */
+int64_t dt_attention_flash_tiles(int64_t rows);
 dt_status dt_attention_flash_forward(dt_cuda_state *state, const dt_attention &a, dt_dtype dtype,
                                      dt_error *err);
 /* Like dt_attention_cudnn_forward, with the kernel for sm_90a (attention_own.cu). */

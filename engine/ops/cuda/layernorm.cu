@@ -3,8 +3,8 @@
  * Forward   one warp per row. Rows of up to VECTORS vectors per lane stay in registers between the sum, the
  *           variance and the result; longer rows are read again.
  * Backward  one warp per row. While it computes a row, the copy of its next row into shared memory is under way,
- *           which takes no registers. The warps of a block process fixed rows, keep their parts of dw and db in
- *           registers, and add them in the order of the warps; the blocks' sums are added in order
+ *           which takes no registers. The warps of a block process fixed rows, keep their parts of dw, db and dbias
+ *           in registers, and add them in the order of the warps; the blocks' sums are added in order
  *           (columns.cuh). Rows that do not fit the registers, or are not aligned to 16 bytes, are read
  *           twice: for dx with one warp per row, and for dw and db with one thread per column
  * Bytes     for C bf16 elements: forward 4 C per row, backward 8 C (reads dy, x, dx; writes dx)
@@ -180,20 +180,20 @@ __device__ inline void stage_row(staged_row<T, VECTORS> *to, const T *dy, const 
     dt_tile_commit();
 }
 
-/* dx += rstd * (g - mean(g) - xhat * mean(g * xhat)) with g = dy * w. parts (blocks, 2, C): the
- * block's sums for dw and db. Shared memory: sums of 2 C floats, and two rows for each warp. */
-template <typename T, int VECTORS>
+/* dx += rstd * (g - mean(g) - xhat * mean(g * xhat)) with g = dy * w. parts (blocks, SUMS, C): the
+ * block's sums for dw, db and, with three SUMS, of dx as it was. Shared memory: the sums, and two rows for each warp. */
+template <typename T, int VECTORS, int SUMS>
 __global__ void __launch_bounds__(WARPS * 32)
     backward_registers(T *dx, float *parts, const T *dy, const T *x, const float *mean,
                        const float *rstd, const T *w, int64_t n, int c)
 {
     DT_CUDA_DYNAMIC_SHARED(memory);
     constexpr int N = dt_vec<T>::N;
-    float *sums = (float *)memory; /* (2, C) */
+    float *sums = (float *)memory; /* (SUMS, C) */
     int warps = (int)blockDim.x / 32, warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
-    staged_row<T, VECTORS> *stages = (staged_row<T, VECTORS> *)(sums + 2 * c) + 2 * warp;
+    staged_row<T, VECTORS> *stages = (staged_row<T, VECTORS> *)(sums + SUMS * c) + 2 * warp;
     int64_t row = (int64_t)blockIdx.x * warps + warp, stride = (int64_t)gridDim.x * warps;
-    float dw[VECTORS * N] = {}, db[VECTORS * N] = {};
+    float dw[VECTORS * N] = {}, db[VECTORS * N] = {}, dbias[SUMS > 2 ? VECTORS * N : 1] = {};
     int now = 0;
 
     stage_row(&stages[0], dy, x, dx, row, n, c, lane);
@@ -240,10 +240,11 @@ __global__ void __launch_bounds__(WARPS * 32)
 #pragma unroll
             for (int k = 0; k < N; k++) {
                 float g = dt_to_float(dyv.v[k]) * dt_to_float(wv.v[k]);
-                float xhat = (dt_to_float(xv.v[k]) - m) * r;
+                float xhat = (dt_to_float(xv.v[k]) - m) * r, was = dt_to_float(out.v[k]);
 
-                out.v[k] =
-                    dt_from_float<T>(dt_to_float(out.v[k]) + r * (g - g_sum - xhat * gx_sum));
+                if (SUMS > 2)
+                    dbias[SUMS > 2 ? i * N + k : 0] += was;
+                out.v[k] = dt_from_float<T>(was + r * (g - g_sum - xhat * gx_sum));
             }
             *(dt_vec<T> *)(dx + row * c + at) = out;
         }
@@ -260,12 +261,15 @@ __global__ void __launch_bounds__(WARPS * 32)
                     if (at < c) {
                         sums[at] = dw[i * N + k] + (turn > 0 ? sums[at] : 0.0f);
                         sums[c + at] = db[i * N + k] + (turn > 0 ? sums[c + at] : 0.0f);
+                        if (SUMS > 2)
+                            sums[2 * c + at] = dbias[SUMS > 2 ? i * N + k : 0] +
+                                               (turn > 0 ? sums[2 * c + at] : 0.0f);
                     }
                 }
         __syncthreads();
     }
-    for (int j = (int)threadIdx.x; j < 2 * c; j += (int)blockDim.x)
-        parts[(int64_t)blockIdx.x * 2 * c + j] = sums[j];
+    for (int j = (int)threadIdx.x; j < SUMS * c; j += (int)blockDim.x)
+        parts[(int64_t)blockIdx.x * SUMS * c + j] = sums[j];
 }
 
 /* dx += rstd * (g - mean(g) - xhat * mean(g * xhat)) with g = dy * w. One warp per row. */
@@ -357,13 +361,20 @@ __global__ void backward_columns(float *parts, const T *dy, const T *x, const fl
     parts[c + column] = db;
 }
 
+/* What backward reads and writes. */
+struct backward_call {
+    void *dx;
+    const void *dy, *x, *w;
+    const float *mean, *rstd;
+    int64_t n, c;
+};
+
 /* Launches `blocks` blocks of at most WARPS warps; two blocks fit on a multiprocessor. */
-template <typename T, int VECTORS>
-static dt_status backward_launch(dt_cuda_state *state, unsigned blocks, T *dx, float *parts,
-                                 const T *dy, const T *x, const float *mean, const float *rstd,
-                                 const T *w, int64_t n, int c, dt_error *err)
+template <typename T, int VECTORS, int SUMS>
+static dt_status backward_launch(dt_cuda_state *state, unsigned blocks, float *parts,
+                                 const backward_call &call, dt_error *err)
 {
-    size_t sums = 2 * (size_t)c * sizeof(float), each = 2 * sizeof(staged_row<T, VECTORS>);
+    size_t sums = SUMS * (size_t)call.c * sizeof(float), each = 2 * sizeof(staged_row<T, VECTORS>);
     size_t room = (size_t)state->shared_bytes / 2 - SHARED_BESIDE;
     size_t warps = room > sums + each ? (room - sums) / each : 1, bytes;
     dt_status st = DT_OK;
@@ -372,24 +383,24 @@ static dt_status backward_launch(dt_cuda_state *state, unsigned blocks, T *dx, f
         warps = WARPS;
     bytes = sums + warps * each;
     DT_TRY(
-        dt_cuda_check(cudaFuncSetAttribute((const void *)backward_registers<T, VECTORS>,
+        dt_cuda_check(cudaFuncSetAttribute((const void *)backward_registers<T, VECTORS, SUMS>,
                                            cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes),
                       "layernorm", err));
-    DT_CUDA_LAUNCH((backward_registers<T, VECTORS>), blocks, (unsigned)warps * 32, bytes,
-                   state->stream, dx, parts, dy, x, mean, rstd, w, n, c);
+    DT_CUDA_LAUNCH((backward_registers<T, VECTORS, SUMS>), blocks, (unsigned)warps * 32, bytes,
+                   state->stream, (T *)call.dx, parts, (const T *)call.dy, (const T *)call.x,
+                   call.mean, call.rstd, (const T *)call.w, call.n, (int)call.c);
 out:
     return st;
 }
 
 /* Like forward_vectors. */
-template <typename T>
-static dt_status backward_vectors(dt_cuda_state *state, unsigned blocks, int vectors, T *dx,
-                                  float *parts, const T *dy, const T *x, const float *mean,
-                                  const float *rstd, const T *w, int64_t n, int c, dt_error *err)
+template <typename T, int SUMS>
+static dt_status backward_vectors(dt_cuda_state *state, unsigned blocks, int vectors, float *parts,
+                                  const backward_call &call, dt_error *err)
 {
 #define CASE(V) \
     case V:     \
-        return backward_launch<T, V>(state, blocks, dx, parts, dy, x, mean, rstd, w, n, c, err)
+        return backward_launch<T, V, SUMS>(state, blocks, parts, call, err)
     switch (vectors) {
         CASE(1);
         CASE(2);
@@ -410,49 +421,103 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+/* Rows that do not fit the registers, or are not aligned. */
+template <typename T>
+static dt_status backward_any(dt_device *device, dt_columns_out out, const backward_call &call,
+                              dt_dtype dtype, bool aligned, dt_error *err)
+{
+    dt_cuda_state *state = dt_cuda_of(device);
+    int64_t n = call.n, c = call.c;
+    unsigned across = (unsigned)dt_cuda_ceil(c, DT_CUDA_BLOCK);
+    int64_t most = dt_cuda_ceil((int64_t)state->processors * 8, across);
+    unsigned stripes = (unsigned)least(most, dt_cuda_ceil(n, 8));
+    dt_status st = DT_OK;
+    void *parts;
+
+    if (out.at[2] != NULL)
+        DT_TRY(dt_columns_sum(device, out.at[2], {call.dx, 1, n, c, n * c, c}, dtype, "layernorm",
+                              err));
+    out.at[2] = NULL;
+    DT_TRY(dt_cuda_scratch(&parts, device, stripes * 2 * (size_t)c * sizeof(float), err));
+    DT_CUDA_LAUNCH((backward_columns<T>), dim3(across, stripes), DT_CUDA_BLOCK, 0, state->stream,
+                   (float *)parts, (const T *)call.dy, (const T *)call.x, call.mean, call.rstd, n,
+                   c);
+    DT_CUDA_LAUNCH((backward_input<T>), (unsigned)dt_cuda_ceil(n, WARPS), WARPS * 32, 0,
+                   state->stream, (T *)call.dx, (const T *)call.dy, (const T *)call.x, call.mean,
+                   call.rstd, (const T *)call.w, n, c, aligned);
+    DT_TRY(dt_cuda_launched("layernorm", err));
+    DT_TRY(dt_columns_add(state, out, (const float *)parts, stripes, c, 2 * c, "layernorm", err));
+out:
+    return st;
+}
+
+/* Rows that fit the registers of a warp. */
+template <typename T>
+static dt_status backward_fitting(dt_device *device, dt_columns_out out, const backward_call &call,
+                                  dt_error *err)
+{
+    dt_cuda_state *state = dt_cuda_of(device);
+    int vectors = (int)dt_cuda_ceil(call.c, 32 * dt_vec<T>::N);
+    unsigned blocks = (unsigned)least((int64_t)state->processors * 2, dt_cuda_ceil(call.n, WARPS));
+    int64_t sums = out.at[2] != NULL ? 3 : 2;
+    dt_status st = DT_OK;
+    void *scratch;
+    float *parts;
+
+    DT_TRY(
+        dt_cuda_scratch(&scratch, device, (size_t)(blocks * sums * call.c) * sizeof(float), err));
+    parts = (float *)scratch;
+    if (sums == 3)
+        DT_TRY((backward_vectors<T, 3>(state, blocks, vectors, parts, call, err)));
+    else
+        DT_TRY((backward_vectors<T, 2>(state, blocks, vectors, parts, call, err)));
+    DT_TRY(dt_cuda_launched("layernorm", err));
+    DT_TRY(dt_columns_add(state, out, parts, blocks, call.c, sums * call.c, "layernorm", err));
+out:
+    return st;
+}
+
+/* dbias: NULL, or as layernorm_backward_bias has it. */
+static dt_status backward(dt_device *device, dt_tensor *dx, dt_tensor *dw, dt_tensor *db,
+                          dt_tensor *dbias, const dt_tensor *dy, const dt_tensor *x,
+                          const dt_tensor *mean, const dt_tensor *rstd, const dt_tensor *w,
+                          dt_error *err)
+{
+    int64_t n = dt_tensor_rows(x), c = dt_tensor_cols(x);
+    const backward_call call = {
+        dx->data, dy->data, x->data, w->data, (const float *)mean->data, (const float *)rstd->data,
+        n,        c};
+    const dt_columns_out out = {
+        {(float *)dw->data, (float *)db->data, dbias != NULL ? (float *)dbias->data : NULL}};
+
+    DT_ASSERT((dw->data == NULL || dw->dtype == DT_F32) &&
+              (db->data == NULL || db->dtype == DT_F32) && dt_tensor_elems(dy) == n * c &&
+              dt_tensor_elems(dx) == n * c &&
+              (dbias == NULL || (dbias->dtype == DT_F32 && dt_tensor_elems(dbias) == c)));
+    if (n == 0)
+        return DT_OK;
+    DT_CUDA_DISPATCH(x->dtype, "layernorm", err, {
+        bool aligned = dt_cuda_aligned<T>(x->data, c) && dt_cuda_aligned<T>(dy->data, c) &&
+                       dt_cuda_aligned<T>(w->data, c) && dt_cuda_aligned<T>(dx->data, c);
+
+        if (aligned && dt_cuda_ceil(c, 32 * dt_vec<T>::N) <= 8)
+            return backward_fitting<T>(device, out, call, err);
+        return backward_any<T>(device, out, call, x->dtype, aligned, err);
+    });
+    return DT_OK;
+}
+
 dt_status dt_cuda_layernorm_backward(dt_device *device, dt_tensor *dx, dt_tensor *dw, dt_tensor *db,
                                      const dt_tensor *dy, const dt_tensor *x, const dt_tensor *mean,
                                      const dt_tensor *rstd, const dt_tensor *w, dt_error *err)
 {
-    dt_cuda_state *state = dt_cuda_of(device);
-    int64_t n = dt_tensor_rows(x), c = dt_tensor_cols(x);
-    unsigned column_blocks = (unsigned)dt_cuda_ceil(c, DT_CUDA_BLOCK);
-    int64_t most = dt_cuda_ceil((int64_t)state->processors * 8, column_blocks);
-    unsigned stripes = (unsigned)least(most, dt_cuda_ceil(n, 8));
-    unsigned blocks = (unsigned)least((int64_t)state->processors * 2, dt_cuda_ceil(n, WARPS));
-    size_t parts_bytes = (stripes > blocks ? stripes : blocks) * 2 * (size_t)c * sizeof(float);
-    const float *m = (const float *)mean->data, *r = (const float *)rstd->data;
-    dt_status st = DT_OK;
-    void *scratch;
+    return backward(device, dx, dw, db, NULL, dy, x, mean, rstd, w, err);
+}
 
-    DT_ASSERT((dw->data == NULL || dw->dtype == DT_F32) &&
-              (db->data == NULL || db->dtype == DT_F32) && dt_tensor_elems(dy) == n * c &&
-              dt_tensor_elems(dx) == n * c);
-    if (n == 0)
-        return DT_OK;
-    DT_TRY(dt_cuda_scratch(&scratch, device, parts_bytes, err));
-    DT_CUDA_DISPATCH(x->dtype, "layernorm", err, {
-        bool aligned = dt_cuda_aligned<T>(x->data, c) && dt_cuda_aligned<T>(dy->data, c) &&
-                       dt_cuda_aligned<T>(w->data, c) && dt_cuda_aligned<T>(dx->data, c);
-        int64_t vectors = dt_cuda_ceil(c, 32 * dt_vec<T>::N);
-
-        if (aligned && vectors <= 8) {
-            stripes = blocks;
-            DT_TRY(backward_vectors<T>(state, blocks, (int)vectors, (T *)dx->data, (float *)scratch,
-                                       (const T *)dy->data, (const T *)x->data, m, r,
-                                       (const T *)w->data, n, (int)c, err));
-        } else {
-            DT_CUDA_LAUNCH((backward_columns<T>), dim3(column_blocks, stripes), DT_CUDA_BLOCK, 0,
-                           state->stream, (float *)scratch, (const T *)dy->data, (const T *)x->data,
-                           m, r, n, c);
-            DT_CUDA_LAUNCH((backward_input<T>), (unsigned)dt_cuda_ceil(n, WARPS), WARPS * 32, 0,
-                           state->stream, (T *)dx->data, (const T *)dy->data, (const T *)x->data, m,
-                           r, (const T *)w->data, n, c, aligned);
-        }
-    });
-    DT_TRY(dt_cuda_launched("layernorm", err));
-    DT_TRY(dt_columns_add(state, (float *)dw->data, (float *)db->data, (const float *)scratch,
-                          stripes, c, 2 * c, "layernorm", err));
-out:
-    return st;
+dt_status dt_cuda_layernorm_backward_bias(dt_device *device, dt_tensor *dx, dt_tensor *dw,
+                                          dt_tensor *db, dt_tensor *dbias, const dt_tensor *dy,
+                                          const dt_tensor *x, const dt_tensor *mean,
+                                          const dt_tensor *rstd, const dt_tensor *w, dt_error *err)
+{
+    return backward(device, dx, dw, db, dbias, dy, x, mean, rstd, w, err);
 }

@@ -241,43 +241,15 @@ dt_status dt_cuda_matmul_residual_forward(dt_device *device, dt_tensor *y, const
                                               &call, err);
 }
 
-/* --- the gradient of the bias: column sums, by stripes of rows that are added in order */
-
-template <typename T> __global__ void sum_stripes(float *parts, const T *dy, int64_t n, int64_t out)
-{
-    int64_t column = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    int64_t begin = n * blockIdx.y / gridDim.y, end = n * (blockIdx.y + 1) / gridDim.y;
-    float sum = 0.0f;
-
-    if (column >= out)
-        return;
-#pragma unroll 8
-    for (int64_t row = begin; row < end; row++)
-        sum += dt_to_float(dy[row * out + column]);
-    parts[(int64_t)blockIdx.y * out + column] = sum;
-}
+/* --- the gradient of the bias: column sums */
 
 static dt_status bias_gradient(dt_device *device, dt_tensor *dbias, const dt_tensor *dy,
                                dt_error *err)
 {
-    dt_cuda_state *state = dt_cuda_of(device);
     int64_t n = dt_tensor_rows(dy), out = dt_tensor_cols(dy);
-    unsigned columns = (unsigned)dt_cuda_ceil(out, DT_CUDA_BLOCK);
-    int64_t wanted = dt_cuda_ceil((int64_t)state->processors * 8, columns);
-    unsigned stripes = (unsigned)(wanted < dt_cuda_ceil(n, 8) ? wanted : dt_cuda_ceil(n, 8));
-    dt_status st = DT_OK;
-    void *scratch;
+    const dt_columns_rows rows = {dy->data, 1, n, out, n * out, out};
 
-    DT_TRY(dt_cuda_scratch(&scratch, device, (size_t)stripes * (size_t)out * sizeof(float), err));
-    DT_CUDA_DISPATCH(dy->dtype, "matmul", err, {
-        DT_CUDA_LAUNCH((sum_stripes<T>), dim3(columns, stripes), DT_CUDA_BLOCK, 0, state->stream,
-                       (float *)scratch, (const T *)dy->data, n, out);
-    });
-    DT_TRY(dt_cuda_launched("matmul", err));
-    DT_TRY(dt_columns_add(state, (float *)dbias->data, NULL, (const float *)scratch, stripes, out,
-                          out, "matmul", err));
-out:
-    return st;
+    return dt_columns_sum(device, (float *)dbias->data, rows, dy->dtype, "matmul", err);
 }
 
 /* The arguments of one call, for both ways. */
@@ -301,7 +273,7 @@ static dt_status multiply_and_sum(weight_call *call, bool *done, dt_error *err)
     p.sum = (float *)scratch;
     DT_TRY(dt_cuda_product_try(call->device, &p, done, err));
     if (*done)
-        DT_TRY(dt_columns_add(dt_cuda_of(call->device), (float *)call->dbias.data, NULL, p.sum, 1,
+        DT_TRY(dt_columns_add(dt_cuda_of(call->device), {{(float *)call->dbias.data}}, p.sum, 1,
                               p.n, p.n, "matmul", err));
 out:
     return st;

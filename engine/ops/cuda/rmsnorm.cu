@@ -179,7 +179,7 @@ dt_status dt_cuda_rmsnorm_backward(dt_device *device, dt_tensor *dx, dt_tensor *
                        (const T *)w->data, (float)shift, n, c, aligned);
     });
     DT_TRY(dt_cuda_launched("rmsnorm", err));
-    DT_TRY(dt_columns_add(state, (float *)dw->data, NULL, (const float *)scratch, stripes, c, c,
+    DT_TRY(dt_columns_add(state, {{(float *)dw->data}}, (const float *)scratch, stripes, c, c,
                           "rmsnorm", err));
 out:
     return st;

@@ -264,7 +264,7 @@ dt_status dt_cuda_rotary_backward(dt_device *device, const dt_heads *dx, dt_tens
     });
     DT_TRY(dt_cuda_launched("rotary", err));
     if (given(dw))
-        DT_TRY(dt_columns_add(state, (float *)dw->data, NULL, (const float *)scratch, blocks, r.d,
+        DT_TRY(dt_columns_add(state, {{(float *)dw->data}}, (const float *)scratch, blocks, r.d,
                               r.d, "rotary", err));
 out:
     return st;
@@ -438,7 +438,7 @@ dt_status dt_cuda_heads_norm_backward(dt_device *device, const dt_heads *dx, dt_
     });
     DT_TRY(dt_cuda_launched("norm of heads", err));
     if (given(dw))
-        DT_TRY(dt_columns_add(state, (float *)dw->data, NULL, (const float *)scratch, stripes,
+        DT_TRY(dt_columns_add(state, {{(float *)dw->data}}, (const float *)scratch, stripes,
                               r.width, r.width, "norm of heads", err));
 out:
     return st;
