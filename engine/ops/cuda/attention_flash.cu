@@ -88,14 +88,15 @@ __device__ inline void write_rows(T *matrix, int64_t stride, int64_t first, int6
     }
 }
 
-/* out[d] = the sums of the columns of a block's rows, except rows from `limit` on. `shared` holds 4 * D floats, and is
- * free again when the function returns. */
+/* out[d] = the sums of the columns of a block's rows, except rows from `limit` on. */
 template <int D>
-__device__ inline void sum_rows(float *out, float *shared, int64_t first, int64_t limit,
+__device__ inline void sum_rows(float *out, int64_t first, int64_t limit,
                                 const float (&acc)[D / 8][4], float factor)
 {
+    __shared__ float shared[DT_TILE_THREADS / 32 * D];
     int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
-    bool low = first + lane / 4 < limit, high = first + lane / 4 + 8 < limit;
+    int64_t row = first + warp * 16 + lane / 4;
+    bool low = row < limit, high = row + 8 < limit;
 
 #pragma unroll
     for (int j = 0; j < D / 8; j++)
@@ -318,9 +319,16 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) backward_queries(dt_attention
     }
     write_rows<T, D>(dt_attention_query_row<T>(a, a.dq, bh, 0), a.dq.row, first + warp * 16,
                      a.queries, dq, a.scale, a.scale);
-    if (a.dq_sums != NULL) /* all tiles in shared memory have been read */
+    if (a.dq_sums != NULL) {
+        unsigned at = blockIdx.x;
+
+        /* read again: what is computed from it takes no registers and no instructions in the loop */
+        asm volatile("" : "+r"(at));
+        block = blocks - 1 - (int)(at % (unsigned)blocks);
+        bh = at / (unsigned)blocks;
         sum_rows<D>(a.dq_sums + ((bh / a.heads * blocks + block) * a.heads + bh % a.heads) * D,
-                    (float *)memory, first + warp * 16, a.queries, dq, a.scale);
+                    (int64_t)block * DT_TILE, a.queries, dq, a.scale);
+    }
 }
 
 /* --- backward, gradients of the keys and values */
@@ -495,8 +503,8 @@ __global__ void __launch_bounds__(DT_TILE_THREADS) backward_keys(dt_attention a)
         float *sums =
             a.dk_sums + ((bg / a.groups * blocks + block) * 2 * a.groups + bg % a.groups) * D;
 
-        sum_rows<D>(sums, (float *)memory, first + warp * 16, a.keys, dk, a.scale);
-        sum_rows<D>(sums + a.groups * D, (float *)memory, first + warp * 16, a.keys, dv, 1.0f);
+        sum_rows<D>(sums, first, a.keys, dk, a.scale);
+        sum_rows<D>(sums + a.groups * D, first, a.keys, dv, 1.0f);
     }
 }
 

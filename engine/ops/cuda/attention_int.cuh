@@ -38,9 +38,6 @@ struct dt_attention {
     void *out_written;
     float *lse;         /* (B,H,Q); forward writes it */
     const float *delta; /* (B,H,Q): sum over d of dout * out; backward only */
-    /* flash backward only; NULL: not wanted. Each block's sums over its rows: of dq (B*tiles,H*D), and of dk and dv
-     * (B*tiles,2,G*D) */
-    float *dq_sums, *dk_sums;
     dt_mask_kind mask;
     const int32_t *starts;  /* (B,K); SEGMENTS only */
     const int32_t *lengths; /* (B); LENGTHS only */
@@ -49,6 +46,9 @@ struct dt_attention {
     float softcap;          /* 0: none */
     float p, keep;          /* dropout probability, 1 / (1 - p) */
     dt_philox_key key;
+    /* flash backward only; NULL: not wanted. Each block's sums over its rows: of dq (B*tiles,H*D), and of dk and dv
+     * (B*tiles,2,G*D) */
+    float *dq_sums, *dk_sums;
 };
 
 /* Return row `row` of a query head, and of the key head that it uses. */
