@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "runner/gc/gc.h"
 #include "runner/node_setup/remote_helper/remote_helper.h"
+#include "runner/node_setup/remote_helper/spare.h"
 #include "runner/node_setup/workdir/contents.h"
 #include "runner/node_setup/workdir/workdir.h"
 #include "runner/supervisor/folder/run_folder.h"
@@ -25,8 +26,9 @@
 
 #define PLAN_MAX_BYTES ((size_t)16 << 20)
 
-static const char *const folders[] = {"agents",  "bundles", "data",
-                                      "digests", "setups",  DT_CONTENTS_FOLDER};
+static const char *const folders[] = {"agents",        "bundles",          "data",
+                                      "digests",       DT_WORKDIRS_FOLDER, DT_SETUPS_FOLDER,
+                                      DT_SPARE_FOLDER, DT_CONTENTS_FOLDER};
 
 static bool has_ending(const char *name, const char *ending)
 {

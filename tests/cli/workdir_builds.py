@@ -3,81 +3,10 @@
 small disk, and files that the command changed meanwhile. Usage: workdir_builds.py FOLDER-OF-THE-PROGRAMS"""
 import json
 import os
-import resource
 import shutil
 import subprocess
-import sys
-import tempfile
 
-work = tempfile.mkdtemp()
-cache = work + '/cache'
-folder = work + '/nodes/run/workdir-1'
-os.makedirs(cache + '/agents')
-os.makedirs(cache + '/files')
-agent = shutil.copy(sys.argv[1] + '/dtrun-agent', cache + '/agents/dtrun-agent')
-empty_stream = bytes.fromhex('28b52ffd2000010000')  # zstd frame without bytes
-
-
-def ask(*words, given=b'', limit=None):
-    def before():
-        if limit is not None:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    return subprocess.run([agent, 'node', *words], input=given, capture_output=True, preexec_fn=before)
-
-
-def put(text):
-    """Puts a content into the store, and returns its bytes and digest."""
-    path = work + '/content'
-    with open(path, 'wb') as file:
-        file.write(text)
-    said = ask('talk', given=b'digest\0' + path.encode() + b'\0\0').stdout
-    digest = next(line[3:] for line in said.splitlines() if line.startswith(b'is ')).decode()
-    os.rename(path, cache + '/files/' + digest)
-    return len(text), digest
-
-
-time_ns = 1700000000 * 10**9
-
-
-def tree(**files):
-    """Returns a list of files, folders (None) and links (a list) with these contents."""
-    entries = []
-    for name, text in files.items():
-        path = name.replace('__', '/')
-        if text is None:
-            entries.append(['folder', path, 0o755])
-        elif isinstance(text, list):
-            entries.append(['link', path, text[0]])
-        else:
-            size, digest = put(text if isinstance(text, bytes) else text.encode())
-            entries.append(['file', path, 0o644, size, time_ns, digest])
-    entries.sort(key=lambda entry: entry[1].replace('/', '\0'))
-    return {'tree': 1, 'entries': entries}
-
-
-def build(what, *mode, limit=None, code=0):
-    text = json.dumps(what).encode()
-    done = ask('tree', folder, *mode, given=b'%d\n' % len(text) + text + empty_stream, limit=limit)
-    assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
-    return done.stderr.decode()
-
-
-def read(name):
-    with open(folder + '/' + name) as file:
-        return file.read()
-
-
-def write(name, text):
-    with open(folder + '/' + name, 'w') as file:
-        file.write(text)
-
-
-def forget():
-    done = ask('forget', work + '/nodes/run/attempt-1/node-0', '-', folder)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.decode().split('files ')[1].split(' ', 2)[2])
-
+from node_folder import agent, build, cache, folder, forget, read, tree, work, write
 
 big = 'x' * 3000000
 # a build that ends while it places a file, as if it was killed, and then a build of another content
@@ -167,13 +96,13 @@ assert read('out/shard') == 'newer' and sorted(os.listdir(folder + '/out')) == [
 assert sorted(os.listdir(work + '/nodes/run')) == ['workdir-1']
 # a setup changes a file that was sent, and makes one: both are placed, and neither belongs to the command
 shutil.rmtree(work + '/nodes')
-request = json.dumps({'command': 'echo by the setup >a; echo by the setup >new', 'folder': '-', 'env': {}}) + '\n'
+setup = json.dumps({'command': 'echo by the setup >a; echo by the setup >new', 'folder': '-', 'env': {}}) + '\n'
 
 
 def set_up(entry):
     run = subprocess.Popen([agent, 'node', 'setup', cache + '/setups/' + entry, folder], stdin=subprocess.PIPE,
                            stdout=subprocess.PIPE)
-    run.stdin.write(request.encode())
+    run.stdin.write(setup.encode())
     run.stdin.flush()
     out = run.stdout.read()
     assert run.wait() == 0 and out.endswith(b'end 0\n'), out

@@ -89,6 +89,34 @@ wants 0 "workdir: 1 change since attempt 1: pkg/module.py" "$dtrun" resume resum
 output resumed
 says 'module 4'
 
+# A run of many files takes over the folder of the run before, with a file that changed, one that the command changed
+# and one that is not sent any more. What the command made stays with its run.
+mkdir "$net/launch/many"
+for i in $(seq 150); do echo "content $i" >"$net/launch/many/f$i"; done
+cat >"$net/launch/many/run.sh" <<'END'
+set -e
+echo "sum $(cat f* | md5sum)"
+echo "inode $(stat -c %i f5)"
+[ "$1" = quiet ] || { echo "by the run" >f7; echo mine >made; }
+END
+many() { # name how
+    launched 0 "" "$1" --set workdir="$net/launch/many" --set "command=sh run.sh $2" --set nodes=host1
+    output "$1"
+    inode=$(sed -n 's/.*inode //p' "$net/out")
+    is "the files of '$1'" "$(sed -n 's/.*sum //p' "$net/out")" "$(cd "$net/launch/many" && cat f* | md5sum)"
+}
+many one quiet
+first=$inode
+echo changed >"$net/launch/many/f3"
+rm "$net/launch/many/f4"
+many two writes
+is "the file that stayed" "$inode" "$first"
+two=$(value two "o['run']")
+is "what is left" "$(on host1 sh -c "cd /root/.local/state/dtrun/nodes/$two/workdir-*[0-9] && cat f7 made")" "by the run
+mine"
+many three quiet
+is "the file that stayed" "$inode" "$first"
+
 # files that cannot be sent are refused before anything starts
 mv "$work/.gitignore" "$net/gitignore"
 launched 2 "the largest file is 'data/big.bin' with 3.0 MB: put the line /data/big.bin into" large --set workdir.max_mb=1

@@ -19,6 +19,7 @@
 #include "base/strbuf.h"
 #include "runner/node_setup/remote_helper/remote_helper.h"
 #include "runner/node_setup/remote_helper/sent_tree.h"
+#include "runner/node_setup/remote_helper/spare.h"
 #include "runner/node_setup/workdir/contents.h"
 
 /* --- folder, space, and the caller */
@@ -41,13 +42,27 @@ dt_status dt_remote_helper_cache(dt_strbuf *out, dt_error *err)
     return DT_OK;
 }
 
+static bool has_space(const struct statvfs *info, int64_t bytes)
+{
+    return (int64_t)info->f_bavail > bytes / (int64_t)info->f_frsize;
+}
+
 dt_status dt_remote_helper_check_space(const char *path, int64_t bytes, dt_error *err)
 {
     struct statvfs info;
+    dt_strbuf cache;
+    bool known;
 
-    if (statvfs(path, &info) != 0)
+    dt_strbuf_init(&cache);
+    known = statvfs(path, &info) == 0;
+    if (known && !has_space(&info, bytes) && dt_remote_helper_cache(&cache, NULL) == DT_OK) {
+        dt_spare_prune(cache.data, 0);
+        known = statvfs(path, &info) == 0;
+    }
+    dt_strbuf_release(&cache);
+    if (!known)
         return DT_FAIL(err, DT_ERR_IO, "cannot check '%s': %s", path, strerror(errno));
-    if ((int64_t)info.f_bavail < bytes / (int64_t)info.f_frsize + 1)
+    if (!has_space(&info, bytes))
         return DT_FAIL(
             err, DT_ERR_IO,
             "not enough free space in '%s': %lld MB are needed, %lld MB are free: free some, or "
@@ -276,7 +291,7 @@ bool dt_cache_is_used(const char *cache, const char *kind, const char *name)
  * A bundle or an agent is removed if no process of this machine runs from it, no agent of a machine
  * with the same home directory has it pinned (remote_helper.h), and no launch has used it for a day
  * (each launch updates the time of its folder). Data and cached digests are removed after thirty
- * days without use, incomplete files after a day. Errors are ignored: the next launch tries again.
+ * days without use, incomplete files and spare folders (spare.h) after a day. Errors are ignored: the next launch tries again.
  */
 
 #define DAY_MS ((int64_t)86400 * 1000)
@@ -307,10 +322,12 @@ static void prune_folder(const char *cache, const char *below, int64_t keep_ms)
 void dt_remote_helper_prune(const char *cache)
 {
     cache_pins_prune(cache);
+    dt_spare_prune(cache, DAY_MS);
     prune_folder(cache, "agents", DAY_MS);
     prune_folder(cache, "bundles", DAY_MS);
     prune_folder(cache, "data", 30 * DAY_MS);
     prune_folder(cache, DT_CONTENTS_FOLDER, 30 * DAY_MS);
     prune_folder(cache, DT_SETUPS_FOLDER, 30 * DAY_MS);
     prune_folder(cache, "digests", 30 * DAY_MS);
+    prune_folder(cache, DT_WORKDIRS_FOLDER, 30 * DAY_MS);
 }

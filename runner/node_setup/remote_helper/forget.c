@@ -1,7 +1,7 @@
 /* forget: removes the files of an ended run on this machine: of one attempt (forget), or everything (wipe).
  *
  * FOLDER is STATE/nodes/RUN/attempt-N/node-K; the launch machine has copies of all its contents.
- * WORKDIR is STATE/nodes/RUN/workdir-K, or "-": what was sent there is removed (sent_tree.h). Files that the command
+ * WORKDIR is STATE/nodes/RUN/workdir-K, or "-": what was sent there is removed, or becomes a spare folder (spare.h). Files that the command
  * wrote or changed may be the only copies: they are kept, and "files COUNT BYTES [PATH, ...]" is printed.
  * CHECKPOINTS is STATE/nodes/RUN/checkpoints-K, or "-". Stdin has the names of checkpoints that
  * exist elsewhere, one per line. A complete checkpoint, or this node's complete part of one, that
@@ -22,6 +22,7 @@
 #include "engine/checkpoint/name.h"
 #include "runner/node_setup/remote_helper/remote_helper.h"
 #include "runner/node_setup/remote_helper/sent_tree.h"
+#include "runner/node_setup/remote_helper/spare.h"
 
 #define LEAVE_SECONDS \
     12.0 /* time limit for an agent to exit; without a supervisor it exits after 10 s */
@@ -248,7 +249,8 @@ static dt_status write_files(const made *output, dt_error *err)
 static dt_status forget_workdir(const char *folder, dt_error *err)
 {
     static const char *const documents[] = {DT_SENT_TREE_UNFINISHED, DT_SENT_TREE_SETUP,
-                                            DT_SENT_TREE_RECORD, DT_SENT_TREE_PLACING};
+                                            DT_STAMPS_RECORD, DT_SENT_TREE_RECORD,
+                                            DT_SENT_TREE_PLACING};
     made left = {.paths = json_array()};
     dt_status st = DT_OK;
     dt_sent_tree sent;
@@ -257,8 +259,11 @@ static dt_status forget_workdir(const char *folder, dt_error *err)
 
     dt_arena_init(&arena, 0);
     dt_strbuf_init(&path);
+    if (dt_remote_helper_cache(&path, NULL) == DT_OK)
+        (void)dt_spare_give(folder, path.data, &arena);
     dt_sent_tree_read(&sent, folder, &arena);
     DT_TRY(dt_sent_tree_remove(&sent, NULL, err));
+    dt_strbuf_reset(&path);
     dt_strbuf_add_str(&path, folder);
     sweep(&left, &path, path.length + 1, 0);
     for (size_t i = 0; left.files == 0 && i < sizeof(documents) / sizeof(documents[0]); i++) {

@@ -7,7 +7,7 @@
  *   put DIGEST BYTES NAME  stores a file from stdin in CACHE/data/DIGEST; resumes a partial upload (main.c)
  *   put ... NAME FOLDER    the same, in FOLDER
  *   get PATH OFFSET        writes a file from OFFSET to stdout
- *   tree FOLDER [check | add]
+ *   tree FOLDER [KEY | check | add]
  *                          gives the folder of a command the files of a list on stdin (tree.c)
  *   collect FOLDER         sends files of FOLDER, whose paths are on stdin (collect.c)
  *   setup ENTRY FOLDER     runs a setup command once; the request is on stdin (setup.c)
@@ -104,7 +104,8 @@ dt_status dt_remote_helper_dial(int count, char **peers, dt_error *err);
 
 /* cache.c: returns the absolute path of CACHE. */
 dt_status dt_remote_helper_cache(dt_strbuf *out, dt_error *err);
-/* DT_ERR_IO, with the free space, if `path`'s file system has less than `bytes` free. */
+/* DT_ERR_IO, with the free space, if `path`'s file system has less than `bytes` free, even without spare folders
+ * (spare.h). */
 dt_status dt_remote_helper_check_space(const char *path, int64_t bytes, dt_error *err);
 /* Returns true while the caller of this operation still waits. */
 bool dt_remote_helper_is_heard(void);

@@ -4,9 +4,10 @@
  * range of entries whose contents are not in the store, then "send"; reads these contents, in order, as one zstd
  * stream. Then it gives FOLDER the entries of the tree.
  *
- *   tree FOLDER         what an earlier build placed is replaced, or removed if the new tree lacks it. What the command
+ *   tree FOLDER [KEY]   what an earlier build placed is replaced, or removed if the new tree lacks it. What the command
  *                       changed or made stays (sent_tree.h). DT_ERR_UNSUPPORTED, before anything changes, if both sides
- *                       changed a file
+ *                       changed a file. KEY stands for the workdir on the launch machine: where nothing is yet, a
+ *                       spare folder of this key is changed and renamed (spare.h)
  *   tree FOLDER check   as above, and changes nothing: prints "send" at once
  *   tree FOLDER add     adds files to a folder that has others, and removes nothing; contents do not stay in the store
  *
@@ -27,18 +28,23 @@
 #include "base/memory.h"
 #include "runner/node_setup/remote_helper/remote_helper.h"
 #include "runner/node_setup/remote_helper/sent_tree.h"
+#include "runner/node_setup/remote_helper/spare.h"
 #include "runner/node_setup/workdir/contents.h"
 
-#define PIECE_BYTES    131072
-#define DOCUMENT_BYTES ((int64_t)256 << 20)
-#define SPARE_BYTES    ((int64_t)16 << 20)
-#define NAMES_MAX      5
-#define LOCK_SECONDS   60.0
+#define PIECE_BYTES  131072
+#define SPARE_BYTES  ((int64_t)16 << 20)
+#define NAMES_MAX    5
+#define LOCK_SECONDS 60.0
 
 typedef struct building {
     dt_tree tree;
+    dt_strbuf text; /* document of the tree */
     dt_sent_tree before;
-    const char *folder;
+    dt_stamped stamped; /* what an earlier build placed, with its stamps */
+    dt_spare spare;
+    const char *folder, *key;
+    const char
+        *place; /* where files are placed: `folder`, or a spare folder that is renamed to it */
     bool check, add;
     dt_strbuf cache;
     dt_sent_act *acts; /* [tree.count] */
@@ -71,25 +77,23 @@ static dt_status read_tree(building *job, dt_error *err)
     int64_t length = 0;
     json_t *json = NULL;
     dt_status st = DT_OK;
-    char c, *text = NULL;
+    char c;
 
     for (;;) {
         DT_TRY(read_exactly(&c, 1, err));
         if (c == '\n')
             break;
-        if (c < '0' || c > '9' || length > DOCUMENT_BYTES)
+        if (c < '0' || c > '9' || length > (int64_t)DT_TREE_BYTES_MAX)
             DT_THROW(err, DT_ERR_CORRUPT, "the list of files is malformed");
         length = length * 10 + (c - '0');
     }
-    if (length > DOCUMENT_BYTES)
+    if (length > (int64_t)DT_TREE_BYTES_MAX)
         DT_THROW(err, DT_ERR_CORRUPT, "the list of files is too large");
-    text = dt_malloc((size_t)length + 1);
-    DT_TRY(read_exactly(text, length, err));
-    DT_TRY(dt_json_parse(&json, text, (size_t)length, "the list of files", err));
+    DT_TRY(read_exactly(dt_strbuf_extend(&job->text, (size_t)length), length, err));
+    DT_TRY(dt_json_parse(&json, job->text.data, (size_t)length, "the list of files", err));
     DT_TRY(dt_tree_from_json(&job->tree, json, &job->arena, err));
 out:
     json_decref(json);
-    free(text);
     return st;
 }
 
@@ -202,15 +206,17 @@ static dt_status find_wanted(building *job, dt_error *err)
         job->wanted[i] = !dt_contents_have(job->cache.data, entry->digest, entry->bytes, true);
         wanted += job->wanted[i] ? entry->disk_bytes : 0;
     }
-    if (stat(job->cache.data, &cache) != 0 || stat(job->folder, &folder) != 0)
-        DT_THROW(err, DT_ERR_IO, "cannot use '%s': %s", job->folder, strerror(errno));
+    if (stat(job->cache.data, &cache) != 0 || stat(job->place, &folder) != 0)
+        DT_THROW(err, DT_ERR_IO, "cannot use '%s': %s", job->place, strerror(errno));
+    if (free_bytes(job->cache.data) < 2 * (placed + wanted) + SPARE_BYTES)
+        dt_spare_prune(job->cache.data, 0);
     job->move = job->add || free_bytes(job->cache.data) < 2 * (placed + wanted) + SPARE_BYTES;
     if (cache.st_dev != folder.st_dev) {
         DT_TRY(dt_remote_helper_check_space(job->cache.data, wanted + SPARE_BYTES, err));
-        DT_TRY(dt_remote_helper_check_space(job->folder, placed + SPARE_BYTES, err));
+        DT_TRY(dt_remote_helper_check_space(job->place, placed + SPARE_BYTES, err));
     } else {
         DT_TRY(dt_remote_helper_check_space(
-            job->folder, (job->move ? wanted : wanted + placed) + SPARE_BYTES, err));
+            job->place, (job->move ? wanted : wanted + placed) + SPARE_BYTES, err));
     }
 out:
     return st;
@@ -266,7 +272,7 @@ static bool is_needed_again(const building *job, int64_t index)
 static dt_status place_all(building *job, dt_error *err)
 {
     const char *unfinished =
-        dt_arena_printf(&job->arena, "%s%s", job->folder,
+        dt_arena_printf(&job->arena, "%s%s", job->place,
                         job->add ? dt_arena_printf(&job->arena, "/.dtrun-placing-%d-%lld",
                                                    (int)getpid(), (long long)dt_clock_wall_ms())
                                  : DT_SENT_TREE_PLACING);
@@ -283,7 +289,7 @@ static dt_status place_all(building *job, dt_error *err)
         if (job->acts[i] != DT_SENT_PLACE)
             continue;
         dt_strbuf_reset(&path);
-        dt_strbuf_add_fmt(&path, "%s/%s", job->folder, entry->path);
+        dt_strbuf_add_fmt(&path, "%s/%s", job->place, entry->path);
         DT_TRY(dt_sent_tree_place(path.data, unfinished, entry, job->cache.data,
                                   move && !is_needed_again(job, i), err));
     }
@@ -299,46 +305,90 @@ static const char *beside(building *job, const char *ending)
     return dt_arena_printf(&job->arena, "%s%s", job->folder, ending);
 }
 
+/* Places what a spare folder lacks, and renames it. The document is there first: at any time it tells what was
+ * placed. */
+static dt_status place_spare(building *job, const char *unfinished, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    DT_TRY(place_all(job, err));
+    DT_TRY(dt_file_write_atomic(unfinished, job->text.data, job->text.length, 0600, err));
+    if (rename(job->place, job->folder) != 0)
+        DT_THROW(err, DT_ERR_IO, "cannot rename '%s': %s", job->place, strerror(errno));
+out:
+    return st;
+}
+
 /* Builds with the documents of sent_tree.h: at any time they tell what was placed. */
 static dt_status place_recorded(building *job, dt_error *err)
 {
     const char *record = beside(job, DT_SENT_TREE_RECORD);
     const char *unfinished = beside(job, DT_SENT_TREE_UNFINISHED);
     const char *setup = beside(job, DT_SENT_TREE_SETUP);
+    const char *stamps = beside(job, DT_STAMPS_RECORD);
     dt_status st = DT_OK;
 
-    if (dt_file_exists(unfinished))
-        DT_TRY(dt_tree_write(&job->before.sent, record, err));
-    DT_TRY(dt_tree_write(&job->tree, unfinished, err));
-    DT_TRY(dt_sent_tree_remove(&job->before, &job->tree, err));
-    DT_TRY(place_all(job, err));
+    if (unlink(stamps) != 0 && errno != ENOENT)
+        DT_THROW(err, DT_ERR_IO, "cannot remove '%s': %s", stamps, strerror(errno));
+    if (job->spare.path != NULL) {
+        DT_TRY(place_spare(job, unfinished, err));
+    } else {
+        if (dt_file_exists(unfinished))
+            DT_TRY(dt_tree_write(&job->before.sent, record, err));
+        DT_TRY(dt_file_write_atomic(unfinished, job->text.data, job->text.length, 0600, err));
+        DT_TRY(dt_sent_tree_remove(&job->before, &job->tree, err));
+        DT_TRY(place_all(job, err));
+    }
     if (rename(unfinished, record) != 0)
         DT_THROW(err, DT_ERR_IO, "cannot rename '%s': %s", unfinished, strerror(errno));
     if (unlink(setup) != 0 && errno != ENOENT)
         DT_THROW(err, DT_ERR_IO, "cannot remove '%s': %s", setup, strerror(errno));
+    if (job->key != NULL)
+        dt_stamps_write_folder(job->folder, job->key, &job->tree, job->acts, &job->stamped);
+out:
+    return st;
+}
+
+/* Finds what is there, or takes a spare folder, and decides what is done with each entry. */
+static dt_status begin(building *job, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    if (job->add) { /* what is there with the same size and time of change is the same */
+        job->before = (dt_sent_tree){.folder = job->folder, .sent = job->tree, .adds = true};
+        dt_strbuf_init(&job->before.parent);
+    } else {
+        if (job->key != NULL && !dt_file_exists(job->folder) &&
+            !dt_file_exists(beside(job, DT_SENT_TREE_RECORD)) &&
+            !dt_file_exists(beside(job, DT_SENT_TREE_UNFINISHED)) &&
+            dt_spare_take(&job->spare, &job->stamped, job->acts, &job->tree, job->key,
+                          job->cache.data, &job->arena)) {
+            job->place = job->spare.folder;
+            goto out;
+        }
+        dt_sent_tree_read(&job->before, job->folder, &job->arena);
+        dt_stamps_read_folder(&job->stamped, job->folder, &job->arena);
+    }
+    DT_TRY(decide(job, err));
 out:
     return st;
 }
 
 static dt_status build(building *job, dt_error *err)
 {
+    const char *parent = dt_arena_printf(
+        &job->arena, "%.*s", (int)(strrchr(job->folder, '/') - job->folder), job->folder);
     dt_status st = DT_OK;
 
     DT_TRY(read_tree(job, err));
     job->acts = dt_calloc((size_t)job->tree.count + 1, sizeof(*job->acts));
     job->wanted = dt_calloc((size_t)job->tree.count + 1, sizeof(*job->wanted));
-    if (job->add) { /* what is there with the same size and time of change is the same */
-        job->before = (dt_sent_tree){.folder = job->folder, .sent = job->tree, .adds = true};
-        dt_strbuf_init(&job->before.parent);
-    } else {
-        dt_sent_tree_read(&job->before, job->folder, &job->arena);
-    }
-    DT_TRY(decide(job, err));
+    DT_TRY(begin(job, err));
     if (job->check) {
         print_wanted(job);
         goto out;
     }
-    DT_TRY(dt_file_make_dirs(job->folder, 0700, err));
+    DT_TRY(dt_file_make_dirs(job->spare.path != NULL ? parent : job->folder, 0700, err));
     DT_TRY(dt_unpacker_new(&job->from, "the folder", err));
     DT_TRY(lock_store(job, err));
     dt_remote_helper_prune(job->cache.data);
@@ -356,6 +406,7 @@ out:
 dt_status dt_remote_helper_tree(const char *folder, const char *mode, dt_error *err)
 {
     building job = {.folder = folder,
+                    .place = folder,
                     .check = strcmp(mode, "check") == 0,
                     .add = strcmp(mode, "add") == 0,
                     .lock = -1};
@@ -363,9 +414,16 @@ dt_status dt_remote_helper_tree(const char *folder, const char *mode, dt_error *
 
     dt_arena_init(&job.arena, 0);
     dt_strbuf_init(&job.cache);
+    dt_strbuf_init(&job.text);
+    if (strlen(mode) == DT_DIGEST_SIZE - 1)
+        job.key = mode;
+    if (strchr(folder, '/') == NULL ||
+        (job.key != NULL && strspn(mode, "0123456789abcdef") != strlen(mode)))
+        DT_THROW(err, DT_ERR_USAGE, "tree: not a folder and a key");
     DT_TRY(dt_remote_helper_cache(&job.cache, err));
     DT_TRY(build(&job, err));
 out:
+    dt_spare_release(&job.spare);
     dt_unpacker_free(job.from);
     dt_sent_tree_release(&job.before);
     if (job.lock >= 0)
@@ -373,6 +431,7 @@ out:
     free(job.acts);
     free(job.wanted);
     dt_strbuf_release(&job.cache);
+    dt_strbuf_release(&job.text);
     dt_arena_release(&job.arena);
     return st;
 }

@@ -15,7 +15,6 @@
 #include "runner/node_setup/workdir/workdir.h"
 
 #define KEPT           2 /* checkpoints */
-#define DOCUMENT_BYTES ((size_t)256 << 20)
 #define DEPTH_MAX      100
 #define UNFINISHED     ".unfinished"
 
@@ -50,7 +49,7 @@ static bool read_saved(dt_saved *out, json_t **json, const char *document, dt_ar
     const char *path;
 
     *json = NULL;
-    if (dt_json_read(json, document, DOCUMENT_BYTES, NULL) != DT_OK)
+    if (dt_json_read(json, document, DT_TREE_BYTES_MAX, NULL) != DT_OK)
         return false;
     path = json_string_value(json_object_get(*json, "path"));
     if (json_integer_value(json_object_get(*json, "saved")) != 1 || path == NULL)

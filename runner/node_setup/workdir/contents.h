@@ -35,7 +35,8 @@ dt_status dt_content_digest(char *hex, const char *path, const char *cache,
                             bool (*progress)(void *context, int64_t bytes), void *context,
                             dt_error *err);
 
-#define DT_CONTENTS_FOLDER "files" /* in CACHE */
+#define DT_CONTENTS_FOLDER "files"    /* in CACHE */
+#define DT_WORKDIRS_FOLDER "workdirs" /* in CACHE: digests of the files of a folder (keep.c) */
 
 void dt_contents_path(dt_strbuf *out, const char *cache, const char *digest); /* resets `out` */
 

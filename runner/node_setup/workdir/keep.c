@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -80,11 +81,148 @@ const char *dt_workdir_left_hint(const char *run_folder, const char *message, dt
     return hint;
 }
 
+/* --- digests that are known
+ *
+ * CACHE/workdirs/KEY, where KEY is the digest of the folder's path, has a line for each file in the order of the tree:
+ * "BYTES INODE DEVICE MODIFIED CHANGED DISK_BYTES DIGEST PATH" and a NUL. A file that still is as the line says is not
+ * read. As in contents.h, CHANGED cannot be set, and files that changed within the last two seconds are not listed. The
+ * kept content is checked when it is sent.
+ */
+
+#define KNOWN_BYTES ((size_t)256 << 20)
+#define SETTLED_NS  ((int64_t)2000000000)
+
+typedef struct known_file {
+    int64_t bytes, modified_ns, changed_ns, disk_bytes;
+    uint64_t inode, device;
+    const char *digest; /* DT_DIGEST_SIZE - 1 bytes, not ended */
+    const char *path;   /* NULL: there are no more */
+} known_file;
+
+typedef struct known {
+    const char *path; /* NULL: nothing is remembered */
+    dt_strbuf before, now;
+    const char *at; /* in `before`: behind `next` */
+    known_file next;
+    int64_t begin_ns;
+} known;
+
+static int64_t nanoseconds(const struct timespec *time)
+{
+    return (int64_t)time->tv_sec * 1000000000 + time->tv_nsec;
+}
+
+/* Reads the next line; one that is damaged ends the list. */
+static void known_step(known *list)
+{
+    const char *end = list->before.data + list->before.length, *at = list->at;
+    int64_t numbers[6];
+    char *after;
+
+    list->next = (known_file){0};
+    for (size_t i = 0; at < end && i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        numbers[i] = (int64_t)strtoull(at, &after, 10);
+        if (after == at || *after != ' ')
+            return;
+        at = after + 1;
+    }
+    if (end - at < DT_DIGEST_SIZE || at[DT_DIGEST_SIZE - 1] != ' ' ||
+        strspn(at, "0123456789abcdef") != DT_DIGEST_SIZE - 1)
+        return;
+    list->next = (known_file){.bytes = numbers[0],
+                              .inode = (uint64_t)numbers[1],
+                              .device = (uint64_t)numbers[2],
+                              .modified_ns = numbers[3],
+                              .changed_ns = numbers[4],
+                              .disk_bytes = numbers[5],
+                              .digest = at,
+                              .path = at + DT_DIGEST_SIZE};
+    list->at = list->next.path + strlen(list->next.path) + 1;
+}
+
+static void known_open(known *out, const char *folder, const char *cache, dt_arena *arena)
+{
+    char key[DT_DIGEST_SIZE];
+    const char *place;
+    struct timespec now;
+
+    *out = (known){0};
+    dt_strbuf_init(&out->before);
+    dt_strbuf_init(&out->now);
+    if (cache == NULL || clock_gettime(CLOCK_REALTIME, &now) != 0)
+        return;
+    out->begin_ns = nanoseconds(&now);
+    place = dt_arena_printf(arena, "%s/" DT_WORKDIRS_FOLDER, cache);
+    if (dt_file_make_dirs(place, 0700, NULL) != DT_OK)
+        return;
+    dt_digest_of(key, folder, strlen(folder));
+    out->path = dt_arena_printf(arena, "%s/%s", place, key);
+    if (dt_file_read(&out->before, out->path, KNOWN_BYTES, NULL) != DT_OK)
+        dt_strbuf_reset(&out->before);
+    dt_strbuf_add(&out->before, "", 0); /* allocates */
+    out->at = out->before.data;
+    known_step(out);
+}
+
+/* Adds a line, unless the file can change again within the same time. */
+static void known_add(known *list, const dt_tree_entry *entry, const struct stat *info)
+{
+    if (list->path == NULL || nanoseconds(&info->st_ctim) > list->begin_ns - SETTLED_NS)
+        return;
+    dt_strbuf_add_fmt(&list->now, "%lld %llu %llu %lld %lld %lld %s %s", (long long)entry->bytes,
+                      (unsigned long long)info->st_ino, (unsigned long long)info->st_dev,
+                      (long long)nanoseconds(&info->st_mtim),
+                      (long long)nanoseconds(&info->st_ctim), (long long)entry->disk_bytes,
+                      entry->digest, entry->path);
+    dt_strbuf_add_char(&list->now, '\0');
+}
+
+/* Sets what is known of the file; returns false if it has to be read. Files come in the order of the tree. */
+static bool known_find(known *list, dt_tree_entry *entry, struct stat *info, const char *path)
+{
+    const known_file *file = &list->next;
+    int order = 1;
+
+    while (file->path != NULL && (order = dt_tree_order(file->path, entry->path)) < 0)
+        known_step(list);
+    if (file->path == NULL || order != 0 || lstat(path, info) != 0 || !S_ISREG(info->st_mode) ||
+        file->bytes != (int64_t)info->st_size || file->inode != (uint64_t)info->st_ino ||
+        file->device != (uint64_t)info->st_dev ||
+        file->modified_ns != nanoseconds(&info->st_mtim) ||
+        file->changed_ns != nanoseconds(&info->st_ctim))
+        return false;
+    entry->mode = (int64_t)(info->st_mode & 0777);
+    entry->time_ns = file->modified_ns;
+    entry->bytes = file->bytes;
+    entry->disk_bytes = file->disk_bytes;
+    memcpy(entry->digest, file->digest, DT_DIGEST_SIZE - 1);
+    entry->digest[DT_DIGEST_SIZE - 1] = '\0';
+    return true;
+}
+
+/* Writes the list if it is another one. Errors are ignored: the files are read again. */
+static void known_close(known *list, bool complete)
+{
+    bool same =
+        list->now.length == list->before.length &&
+        (list->now.length == 0 || memcmp(list->now.data, list->before.data, list->now.length) == 0);
+
+    if (list->path != NULL && complete && !same)
+        (void)dt_file_write_atomic(list->path, list->now.data, list->now.length, 0600, NULL);
+    else if (list->path != NULL && same)
+        (void)utimensat(AT_FDCWD, list->path, NULL, 0); /* so that cache.c sees it as used */
+    dt_strbuf_release(&list->before);
+    dt_strbuf_release(&list->now);
+}
+
+/* --- contents */
+
 #define PIECE_BYTES ((size_t)1 << 20)
 
 typedef struct keeping {
     const char *cache;
     char *piece;
+    known known;
 } keeping;
 
 /* Reads the file from its start, and at most `most` bytes: it may grow. content NULL: only for its digest. */
@@ -134,14 +272,20 @@ static int64_t disk_bytes(int fd, const struct stat *info, int64_t bytes)
 }
 
 /* *vanished: the file is not there any more. */
-static dt_status keep_file(dt_tree_entry *entry, bool *vanished, const char *path,
-                           const keeping *all, dt_error *err)
+static dt_status keep_file(dt_tree_entry *entry, bool *vanished, const char *path, keeping *all,
+                           dt_error *err)
 {
     dt_content content = {0};
     dt_status st = DT_OK;
-    struct stat info;
-    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    struct stat info, after;
+    int fd;
 
+    if (known_find(&all->known, entry, &info, path) &&
+        dt_contents_have(all->cache, entry->digest, entry->bytes, false)) {
+        known_add(&all->known, entry, &info);
+        return DT_OK;
+    }
+    fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     *vanished = fd < 0 && (errno == ENOENT || errno == ELOOP || errno == ENOTDIR);
     if (*vanished)
         return DT_OK;
@@ -154,16 +298,21 @@ static dt_status keep_file(dt_tree_entry *entry, bool *vanished, const char *pat
     if (*vanished)
         goto out;
     entry->mode = (int64_t)(info.st_mode & 0777);
-    entry->time_ns = (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec;
+    entry->time_ns = nanoseconds(&info.st_mtim);
     DT_TRY(read_file(entry->digest, &entry->bytes, NULL, fd, info.st_size, path, all, err));
     entry->disk_bytes = disk_bytes(fd, &info, entry->bytes);
-    if (all->cache == NULL || dt_contents_have(all->cache, entry->digest, entry->bytes, false))
+    if (all->cache == NULL)
         goto out;
-    DT_TRY(dt_content_begin(&content, all->cache, err));
-    DT_TRY(read_file(entry->digest, &entry->bytes, &content, fd, info.st_size, path, all, err));
-    /* if the file changed meanwhile, the bytes and the digest of the copy count */
-    DT_TRY(dt_content_finish(&content, entry->digest, all->cache, err));
-    entry->disk_bytes = disk_bytes(fd, &info, entry->bytes);
+    if (!dt_contents_have(all->cache, entry->digest, entry->bytes, false)) {
+        DT_TRY(dt_content_begin(&content, all->cache, err));
+        DT_TRY(read_file(entry->digest, &entry->bytes, &content, fd, info.st_size, path, all, err));
+        /* if the file changed meanwhile, the bytes and the digest of the copy count */
+        DT_TRY(dt_content_finish(&content, entry->digest, all->cache, err));
+        entry->disk_bytes = disk_bytes(fd, &info, entry->bytes);
+    }
+    if (fstat(fd, &after) == 0 && after.st_size == entry->bytes &&
+        nanoseconds(&after.st_ctim) == nanoseconds(&info.st_ctim))
+        known_add(&all->known, entry, &after);
 out:
     dt_content_drop(&content);
     if (fd >= 0)
@@ -180,6 +329,7 @@ dt_status dt_workdir_keep(dt_tree *io, const char *folder, const char *cache, dt
     dt_strbuf path;
 
     dt_strbuf_init(&path);
+    known_open(&all.known, folder, cache, arena);
     io->files = io->bytes = 0;
     for (int64_t i = 0; i < io->count; i++) {
         dt_tree_entry *entry = &io->entries[i];
@@ -197,6 +347,7 @@ dt_status dt_workdir_keep(dt_tree *io, const char *folder, const char *cache, dt
     }
     io->count = kept;
 out:
+    known_close(&all.known, st == DT_OK);
     free(all.piece);
     dt_strbuf_release(&path);
     return st;

@@ -102,18 +102,19 @@ out:
 
 static dt_status put_tree(sending *to, dt_error *err)
 {
-    json_t *json = dt_tree_to_json(to->tree);
     dt_strbuf text;
     char length[32];
     dt_status st = DT_OK;
 
     dt_strbuf_init(&text);
-    dt_json_write(&text, json);
+    if (to->request->document != NULL)
+        DT_TRY(dt_file_read(&text, to->request->document, DT_TREE_BYTES_MAX, err));
+    else
+        dt_tree_print(&text, to->tree);
     snprintf(length, sizeof(length), "%zu\n", text.length);
     DT_TRY(dt_remote_write(&to->remote, length, strlen(length), STALL_SECONDS, err));
     DT_TRY(dt_remote_write(&to->remote, text.data, text.length, STALL_SECONDS, err));
 out:
-    json_decref(json);
     dt_strbuf_release(&text);
     return st;
 }
@@ -253,6 +254,7 @@ dt_status dt_stage_workdir(dt_node_layout *layout, const json_t *facts,
 {
     const char *digest = json_string_value(json_object_get(request->plan, "tree"));
     const char *folder = dt_stage_workdir_folder(request->plan), *state, *cache, *slash, *path;
+    char key[DT_DIGEST_SIZE];
     dt_status st = DT_OK;
     dt_send_request send;
     dt_tree tree;
@@ -272,12 +274,14 @@ dt_status dt_stage_workdir(dt_node_layout *layout, const json_t *facts,
     DT_TRY(dt_dir_make(&cache, DT_DIR_CACHE, arena, err));
     layout->workdir = dt_arena_printf(arena, "%s/nodes/%s/workdir-%lu", state, request->run,
                                       node_number(request->node));
+    dt_digest_of(key, folder, strlen(folder));
     send = (dt_send_request){.tree = &tree,
                              .what = "workdir",
                              .node = request->node,
                              .agent = layout->agent,
                              .there = layout->workdir,
-                             .mode = "build",
+                             .mode = key,
+                             .document = path,
                              .cache = cache,
                              .cancelled = request->cancelled,
                              .progress = request->progress,

@@ -5,8 +5,6 @@
 
 #include "base/file.h"
 
-#define TREE_BYTES_MAX ((size_t)256 << 20)
-
 static const char *const kind_names[] = {"file", "link", "folder"};
 
 void dt_tree_digest(char *hex, const dt_tree *tree)
@@ -27,33 +25,66 @@ void dt_tree_digest(char *hex, const dt_tree *tree)
     dt_strbuf_release(&text);
 }
 
-static json_t *entry_to_json(const dt_tree_entry *entry)
+/* Appends the text as a string of JSON. */
+static void print_string(dt_strbuf *out, const char *text)
 {
-    const char *kind = kind_names[entry->kind];
-    json_t *json;
+    const char *at = text;
+    json_t *string;
 
+    while (*at >= ' ' && *at <= '~' && *at != '"' && *at != '\\')
+        at++;
+    if (*at == '\0') {
+        dt_strbuf_add_fmt(out, "\"%s\"", text);
+        return;
+    }
+    string = dt_json_text(text);
+    dt_json_write(out, string);
+    json_decref(string);
+}
+
+static void print_entry(dt_strbuf *out, const dt_tree_entry *entry)
+{
+    dt_strbuf_add_fmt(out, "[\"%s\",", kind_names[entry->kind]);
+    print_string(out, entry->path);
     switch (entry->kind) {
     case DT_TREE_LINK:
-        return json_pack("[s, s, s]", kind, entry->path, entry->target);
+        dt_strbuf_add_char(out, ',');
+        print_string(out, entry->target);
+        break;
     case DT_TREE_FOLDER:
-        return json_pack("[s, s, I]", kind, entry->path, (json_int_t)entry->mode);
+        dt_strbuf_add_fmt(out, ",%lld", (long long)entry->mode);
+        break;
     case DT_TREE_FILE:
+        dt_strbuf_add_fmt(out, ",%lld,%lld,%lld,\"%s\"", (long long)entry->mode,
+                          (long long)entry->bytes, (long long)entry->time_ns, entry->digest);
+        if (entry->disk_bytes < entry->bytes)
+            dt_strbuf_add_fmt(out, ",%lld", (long long)entry->disk_bytes);
         break;
     }
-    json = json_pack("[s, s, I, I, I, s]", kind, entry->path, (json_int_t)entry->mode,
-                     (json_int_t)entry->bytes, (json_int_t)entry->time_ns, entry->digest);
-    if (entry->disk_bytes < entry->bytes)
-        json_array_append_new(json, json_integer(entry->disk_bytes));
-    return json;
+    dt_strbuf_add_char(out, ']');
+}
+
+void dt_tree_print(dt_strbuf *out, const dt_tree *tree)
+{
+    dt_strbuf_add_str(out, "{\"tree\":1,\"entries\":[");
+    for (int64_t i = 0; i < tree->count; i++) {
+        if (i > 0)
+            dt_strbuf_add_char(out, ',');
+        print_entry(out, &tree->entries[i]);
+    }
+    dt_strbuf_add_str(out, "]}");
 }
 
 json_t *dt_tree_to_json(const dt_tree *tree)
 {
-    json_t *entries = json_array();
+    json_t *json = NULL;
+    dt_strbuf text;
 
-    for (int64_t i = 0; i < tree->count; i++)
-        json_array_append_new(entries, entry_to_json(&tree->entries[i]));
-    return json_pack("{s:i, s:o}", "tree", 1, "entries", entries);
+    dt_strbuf_init(&text);
+    dt_tree_print(&text, tree);
+    (void)dt_json_parse(&json, text.data, text.length, "tree", NULL);
+    dt_strbuf_release(&text);
+    return json;
 }
 
 bool dt_tree_path_is_good(const char *path)
@@ -147,14 +178,12 @@ out:
 
 dt_status dt_tree_write(const dt_tree *tree, const char *path, dt_error *err)
 {
-    json_t *json = dt_tree_to_json(tree);
     dt_strbuf text;
     dt_status st;
 
     dt_strbuf_init(&text);
-    dt_json_write(&text, json);
+    dt_tree_print(&text, tree);
     st = dt_file_write_atomic(path, text.data, text.length, 0600, err);
-    json_decref(json);
     dt_strbuf_release(&text);
     return st;
 }
@@ -165,7 +194,7 @@ dt_status dt_tree_read(dt_tree *out, const char *path, dt_arena *arena, dt_error
     json_t *json = NULL;
 
     *out = (dt_tree){0};
-    DT_TRY(dt_json_read(&json, path, TREE_BYTES_MAX, err));
+    DT_TRY(dt_json_read(&json, path, DT_TREE_BYTES_MAX, err));
     DT_TRY(dt_tree_from_json(out, json, arena, err));
 out:
     json_decref(json);

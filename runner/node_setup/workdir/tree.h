@@ -15,9 +15,11 @@
 
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/strbuf.h"
 #include "engine/checkpoint/digest.h"
 
 #define DT_TREE_ENTRIES_MAX 200000
+#define DT_TREE_BYTES_MAX   ((size_t)256 << 20) /* of a document */
 
 typedef enum dt_tree_kind { DT_TREE_FILE, DT_TREE_LINK, DT_TREE_FOLDER } dt_tree_kind;
 
@@ -38,7 +40,8 @@ typedef struct dt_tree {
 
 /* hex: DT_DIGEST_SIZE bytes. */
 void dt_tree_digest(char *hex, const dt_tree *tree);
-json_t *dt_tree_to_json(const dt_tree *tree); /* new reference */
+void dt_tree_print(dt_strbuf *out, const dt_tree *tree); /* appends the document */
+json_t *dt_tree_to_json(const dt_tree *tree);            /* new reference */
 /* Checks everything: the document can come from another machine. DT_ERR_CORRUPT. */
 dt_status dt_tree_from_json(dt_tree *out, const json_t *json, dt_arena *arena, dt_error *err);
 dt_status dt_tree_write(const dt_tree *tree, const char *path, dt_error *err);

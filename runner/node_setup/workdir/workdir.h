@@ -5,8 +5,9 @@
  *            folder is asked on its own. Where there is none, or git fails, the .gitignore files are read here. The
  *            lines of .dtrunignore override git. A link is sent as a link; sockets, pipes and devices are left out
  * ignore.c   what git ignores, and the lines of ignore files
- * keep.c     what rules leave out, for messages; digests of the files, and a copy of each content in CACHE/files, so
- *            that nodes get the content of the launch, however late they are prepared
+ * keep.c     what rules leave out, for messages; digests of the files, which are remembered in CACHE/workdirs, and a
+ *            copy of each content in CACHE/files, so that nodes get the content of the launch, however late they are
+ *            prepared
  * send.c     sends the contents that a node lacks, and has the node build the folder (remote_helper/tree.c)
  *
  * Limits     DT_TREE_ENTRIES_MAX files, and the bytes that the recipe sets
@@ -72,7 +73,8 @@ typedef struct dt_send_request {
     const char *what;           /* for messages: "workdir" */
     const char *node, *agent;   /* agent: on the node */
     const char *there;          /* folder on the node */
-    const char *mode;           /* of remote_helper/tree.c: "build", "check" or "add" */
+    const char *mode;           /* of remote_helper/tree.c: a key, "check" or "add" */
+    const char *document; /* file of this machine with the document of the tree; NULL: none */
     const char *cache;          /* of this machine: has the contents, unless `sources` is set */
     const char *const *sources; /* [tree->count], files of this machine; NULL: the cache */
     const atomic_bool *cancelled;
