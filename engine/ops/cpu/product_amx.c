@@ -4,8 +4,7 @@
 
 #if defined(__AMX_BF16__)
 
-#include <immintrin.h>
-
+#include "engine/ops/cpu/product_int.h"
 #include "engine/ops/cpu/tile_int.h"
 
 #define SIDE  DT_CPU_AMX_SIDE /* rows and columns of a tile of c */
@@ -13,29 +12,17 @@
 #define TILE  (SIDE * DEPTH)  /* bf16 numbers in a tile of a or b: 1 KiB */
 #define SUMS  (SIDE * SIDE)   /* floats in a tile of c: 1 KiB */
 #define PAIR  (2 * SIDE)      /* rows and columns of a step */
-#define BLOCK 384 /* most rows and columns of a block of c: 576 KiB of sums, for the L2 cache */
+#define BLOCK DT_PRODUCT_BLOCK
 #define CHUNK 256 /* values of k of a step: the chunks of a block, and the next ones, are 768 KiB */
 #define SLICE 4096 /* most rows, columns and values of k that are packed at once: 32 MiB each */
 
-typedef struct operand {
-    const uint16_t *data;
-    int64_t count;  /* rows of a, or columns of b */
-    int64_t stride; /* elements from one stored row to the next */
-    bool along_k;   /* whether values of k are neighbours in memory */
-} operand;
-
 /* --- packing */
 
-static inline int64_t left_of(int64_t count, int64_t from, int64_t most)
-{
-    return count - from < most ? (count - from > 0 ? count - from : 0) : most;
-}
-
 /* Rows i to i + 15, values k to k + 31 of each; zeros after the last row and value. */
-static inline void read_along(__m512i r[SIDE], const operand *x, int64_t i, int64_t k,
+static inline void read_along(__m512i r[SIDE], const dt_product_operand *x, int64_t i, int64_t k,
                               int64_t depth)
 {
-    int64_t rows = left_of(x->count, i, SIDE), values = left_of(depth, k, DEPTH);
+    int64_t rows = dt_product_left(x->count, i, SIDE), values = dt_product_left(depth, k, DEPTH);
     __mmask32 some = values == DEPTH ? ~(__mmask32)0 : ((__mmask32)1 << values) - 1;
 
     for (int64_t l = 0; l < SIDE; l++)
@@ -44,17 +31,19 @@ static inline void read_along(__m512i r[SIDE], const operand *x, int64_t i, int6
 }
 
 /* 16 values from row k on, or as many as `some` tells; zeros after the last row. */
-static inline __m256i row_at(const operand *x, int64_t i, int64_t k, int64_t end, __mmask16 some)
+static inline __m256i row_at(const dt_product_operand *x, int64_t i, int64_t k, int64_t end,
+                             __mmask16 some)
 {
     return k < end ? _mm256_maskz_loadu_epi16(some, x->data + k * x->stride + i)
                    : _mm256_setzero_si256();
 }
 
 /* Pairs of values k + 2 p and k + 2 p + 1, p < 16, for i to i + 15. */
-static inline void read_across(__m512i r[SIDE], const operand *x, int64_t i, int64_t k, int64_t end)
+static inline void read_across(__m512i r[SIDE], const dt_product_operand *x, int64_t i, int64_t k,
+                               int64_t end)
 {
     const __m512i quarters = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
-    __mmask16 some = (__mmask16)((1u << left_of(x->count, i, SIDE)) - 1);
+    __mmask16 some = (__mmask16)((1u << dt_product_left(x->count, i, SIDE)) - 1);
 
     for (int64_t p = 0; p < SIDE; p++) {
         __m256i even = row_at(x, i, k + 2 * p, end, some);
@@ -66,8 +55,8 @@ static inline void read_across(__m512i r[SIDE], const operand *x, int64_t i, int
     }
 }
 
-static inline void pack_tile(uint16_t *out, const operand *x, int64_t i, int64_t k, int64_t depth,
-                             bool transposed)
+static inline void pack_tile(uint16_t *out, const dt_product_operand *x, int64_t i, int64_t k,
+                             int64_t depth, bool transposed)
 {
     __m512i r[SIDE];
 
@@ -91,7 +80,7 @@ typedef struct packed {
 /* How many tiles of k the chunk has that begins with tile d. */
 static inline int64_t deep_at(const packed *x, int64_t d)
 {
-    return left_of(x->deep, d, CHUNK / DEPTH);
+    return dt_product_left(x->deep, d, CHUNK / DEPTH);
 }
 
 /* Tile row i in the chunk that begins with tile d. */
@@ -102,8 +91,8 @@ static inline uint16_t *chunk_of(const packed *x, int64_t i, int64_t d)
 
 /* Packs some tile rows. Row 0 is row `from` of the operand; k is its first value, `end` is behind its last. A tile
  * of a has a row in 64 bytes; one of b has a pair of k. */
-static void pack(const packed *out, dt_cpu_share rows, const operand *x, int64_t from, int64_t k,
-                 int64_t end, bool is_a)
+static void pack(const packed *out, dt_cpu_share rows, const dt_product_operand *x, int64_t from,
+                 int64_t k, int64_t end, bool is_a)
 {
     bool transposed = x->along_k != is_a;
 
@@ -206,76 +195,32 @@ static void multiply(const block *x, const packed *a, const packed *b, int64_t i
     }
 }
 
-/* Writes 16 columns of a row of c, or fewer: the sums, with bias and old values. */
-static inline void finish(const dt_cpu_product *product, void *c, int64_t at, __m512 sum,
-                          const uint16_t *bias, __mmask16 some)
-{
-    if (bias != NULL)
-        sum = _mm512_add_ps(sum,
-                            (__m512)_mm512_slli_epi32(
-                                _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(some, bias)), 16));
-    if (product->accumulate)
-        sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(some, (float *)c + at));
-    if (product->c_type == DT_F32)
-        _mm512_mask_storeu_ps((float *)c + at, some, sum);
-    else
-        _mm256_mask_storeu_epi16((uint16_t *)c + at, some, (__m256i)_mm512_cvtneps_pbh(sum));
-}
-
 static void write_out(const block *x, const dt_cpu_product *product, void *c, const uint16_t *bias)
 {
     for (int64_t i = 0; i < x->rows; i++) {
         const float *row = x->sums + i / SIDE * x->tile_columns * SUMS + i % SIDE * SIDE;
 
         for (int64_t j = 0; j < x->columns; j += SIDE)
-            finish(product, c, (x->i + i) * product->n + x->j + j,
-                   _mm512_load_ps(row + j / SIDE * SUMS), bias != NULL ? bias + x->j + j : NULL,
-                   (__mmask16)((1u << left_of(x->columns, j, SIDE)) - 1));
+            dt_product_write(product, c, (x->i + i) * product->n + x->j + j,
+                             _mm512_load_ps(row + j / SIDE * SUMS),
+                             bias != NULL ? bias + x->j + j : NULL,
+                             (__mmask16)((1u << dt_product_left(x->columns, j, SIDE)) - 1));
     }
 }
 
 /* --- the whole */
 
-/* How many blocks a side is cut into, and their length: whole steps. */
-typedef struct cuts {
-    int64_t count, length;
-} cuts;
-
-static cuts cut(int64_t side, int64_t most)
-{
-    int64_t count = (side + most - 1) / most;
-    int64_t length = dt_cpu_round_up((side + count - 1) / count, PAIR);
-
-    return (cuts){(side + length - 1) / length, length};
-}
-
 /* A part of the product: rows i, columns j, values k, and as many of each. */
 typedef struct slice {
     const dt_cpu_product *product;
-    operand left, right;
+    dt_product_operand left, right;
     void *c;
     const uint16_t *bias;
     int64_t i, j, k, rows, columns, depth;
-    cuts by_rows, by_columns; /* blocks */
+    dt_product_cuts by_rows, by_columns; /* blocks */
     packed a, b;
     float *sums; /* of each block, or of each thread if k is in one slice */
 } slice;
-
-/* Cuts c so that blocks have at most BLOCK rows and columns, and every thread gets equally many, as long as they
- * do not become small. */
-static void cut_both(slice *s, int64_t threads)
-{
-    s->by_rows = cut(s->rows, BLOCK);
-    s->by_columns = cut(s->columns, BLOCK);
-    while (s->by_rows.count * s->by_columns.count % threads != 0) {
-        bool rows = s->by_rows.length >= s->by_columns.length;
-        cuts *longer = rows ? &s->by_rows : &s->by_columns;
-
-        if (longer->length < BLOCK / 4)
-            break;
-        *longer = cut(rows ? s->rows : s->columns, longer->length - PAIR);
-    }
-}
 
 static void pack_both(const slice *s)
 {
@@ -293,8 +238,8 @@ static void one_block(const slice *s, int64_t task)
                                               : task * s->by_rows.length * s->by_columns.length;
     block x = {.i = s->i + i,
                .j = s->j + j,
-               .rows = left_of(s->rows, i, s->by_rows.length),
-               .columns = left_of(s->columns, j, s->by_columns.length),
+               .rows = dt_product_left(s->rows, i, s->by_rows.length),
+               .columns = dt_product_left(s->columns, j, s->by_columns.length),
                .sums = s->sums + begin};
 
     x.tile_rows = dt_cpu_round_up(x.rows, PAIR) / SIDE;
@@ -339,13 +284,13 @@ static void run_slices(slice *s, int threads)
 
     for (s->j = 0; s->j < p->n; s->j += SLICE)
         for (s->i = 0; s->i < p->m; s->i += SLICE) {
-            s->rows = left_of(p->m, s->i, SLICE);
-            s->columns = left_of(p->n, s->j, SLICE);
+            s->rows = dt_product_left(p->m, s->i, SLICE);
+            s->columns = dt_product_left(p->n, s->j, SLICE);
             s->a.tiles = padded(s->rows) / SIDE;
             s->b.tiles = padded(s->columns) / SIDE;
-            cut_both(s, threads);
+            dt_product_cut(&s->by_rows, &s->by_columns, s->rows, s->columns, threads);
             for (s->k = 0; s->k < p->k; s->k += SLICE) {
-                s->depth = left_of(p->k, s->k, SLICE);
+                s->depth = dt_product_left(p->k, s->k, SLICE);
                 s->a.deep = s->b.deep = (s->depth + DEPTH - 1) / DEPTH;
                 run_slice(s, threads);
             }
@@ -361,8 +306,8 @@ dt_status dt_cpu_product_amx(dt_device *device, const dt_cpu_product *product, v
     int64_t sums =
         p->k > SLICE ? all_blocks(p->m) * all_blocks(p->n) : (int64_t)threads * BLOCK * BLOCK;
     slice s = {.product = p,
-               .left = {a, p->m, p->a_transposed ? p->m : p->k, !p->a_transposed},
-               .right = {b, p->n, p->b_transposed ? p->k : p->n, p->b_transposed},
+               .left = dt_product_a(p, a),
+               .right = dt_product_b(p, b),
                .c = c,
                .bias = p->bias ? bias : NULL};
     dt_cpu_scratch scratch;
@@ -428,7 +373,7 @@ static inline void few_sums(float sums[4][SUMS], const tiles *w, const uint16_t 
 
 typedef struct few {
     const dt_cpu_product *product;
-    operand w;
+    dt_product_operand w;
     const uint16_t *x, *bias; /* x: packed */
     void *y;
 } few;
@@ -437,7 +382,7 @@ typedef struct few {
 static void few_columns(const few *f, int64_t j, uint16_t *scratch)
 {
     const dt_cpu_product *p = f->product;
-    int64_t columns = left_of(p->n, j, SIDE), deep = (p->k + DEPTH - 1) / DEPTH;
+    int64_t columns = dt_product_left(p->n, j, SIDE), deep = (p->k + DEPTH - 1) / DEPTH;
     float sums[4][SUMS] __attribute__((aligned(64)));
     tiles w = {f->w.data + j * p->k, DEPTH, p->k};
     __m512i row[SIDE];
@@ -457,15 +402,15 @@ static void few_columns(const few *f, int64_t j, uint16_t *scratch)
     }
     dt_transpose_16(row);
     for (int64_t i = 0; i < p->m; i++)
-        finish(p, f->y, i * p->n + j, (__m512)row[i], f->bias != NULL ? f->bias + j : NULL,
-               (__mmask16)((1u << columns) - 1));
+        dt_product_write(p, f->y, i * p->n + j, (__m512)row[i],
+                         f->bias != NULL ? f->bias + j : NULL, (__mmask16)((1u << columns) - 1));
 }
 
 dt_status dt_cpu_product_amx_few(dt_device *device, const dt_cpu_product *product, void *y,
                                  const void *x, const void *w, const void *bias, dt_error *err)
 {
     const dt_cpu_product *p = product;
-    const operand rows = {x, p->m, p->k, true};
+    const dt_product_operand rows = {x, p->m, p->k, true};
     int64_t deep = (p->k + DEPTH - 1) / DEPTH, words = deep * TILE / 2;
     few f = {.product = p, .w = {w, p->n, p->k, true}, .bias = p->bias ? bias : NULL, .y = y};
     dt_cpu_scratch scratch;
