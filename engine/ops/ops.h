@@ -300,7 +300,7 @@ typedef struct dt_ops {
                                         const dt_tensor *targets, const double *scale,
                                         dt_error *err);
 
-    /* Updates param and the rule's states F32 (n) in place from grad F32 (n), which may be param.
+    /* Updates param and the rule's states F32 or, with ADAM, BF16 (n) in place from grad F32 (n), which may be param.
      * copy act (n), optional, becomes param in the compute type. The states are 0 before step 1.
      * factors are in device memory. optimizer_rules.h defines the step of one element, for all
      * backends. */

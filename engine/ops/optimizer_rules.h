@@ -3,6 +3,9 @@
  *
  * A rule is a line of DT_OPTIMIZER_RULES and a function (p, m, v, grad, factors): p is the parameter, m and v are its
  * states; a rule with fewer than two states gets NULL for the others.
+ * States in bf16 are widened for a step and rounded after it, up or down at random: with the probability of their
+ * distance, so that no change is lost on average, however small it is beside the state. The random numbers are a
+ * function of the step and of the element's place: a repeated step gives the same bits.
  */
 #ifndef DT_ENGINE_OPTIMIZER_RULES_H
 #define DT_ENGINE_OPTIMIZER_RULES_H
@@ -10,6 +13,7 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __CUDACC__
 #define DT_STEP_FN static __host__ __device__ inline
@@ -40,7 +44,38 @@ typedef struct dt_optimizer_factors {
     float keep_m, take_m, keep_v, take_v, step_size, v_scale, eps;
     float lr, momentum;
     bool first, nesterov;
+    uint32_t draw; /* number of the step: what states in bf16 are rounded by */
 } dt_optimizer_factors;
+
+DT_STEP_FN float dt_step_widen(uint16_t half)
+{
+    uint32_t bits = (uint32_t)half << 16;
+    float x;
+
+    __builtin_memcpy(&x, &bits, sizeof(x));
+    return x;
+}
+
+/* Returns 32 random bits: the lower half is for m, the upper one for v. The factors are the digits of pi and e. */
+DT_STEP_FN uint32_t dt_step_random(uint32_t element, uint32_t draw)
+{
+    uint32_t x = element + draw * 0x9e3779b9u;
+
+    x = (x ^ x >> 16) * 0x243f6a89u;
+    x = (x ^ x >> 15) * 0xb7e15163u;
+    return x ^ x >> 16;
+}
+
+/* Rounds to bf16; random: 16 bits. A NaN stays one. */
+DT_STEP_FN uint16_t dt_step_narrow(float x, uint32_t random)
+{
+    uint32_t bits;
+
+    __builtin_memcpy(&bits, &x, sizeof(bits));
+    if ((bits & 0x7fffffffu) >= 0x7f800000u)
+        return (uint16_t)(bits >> 16 | ((bits & 0xffffu) != 0 ? 0x40u : 0u));
+    return (uint16_t)((bits + random) >> 16);
+}
 
 DT_STEP_FN void dt_step_adam(float *p, float *m, float *v, float grad,
                              const dt_optimizer_factors *f)

@@ -26,6 +26,7 @@ void dt_adamw_factors(dt_optimizer_factors *out, const dt_optimizer_args *args)
         .step_size = (float)(fairseq ? args->lr * correct_v / correct_m : args->lr / correct_m),
         .v_scale = fairseq ? 1.0f : (float)(1.0 / correct_v),
         .eps = (float)options->eps,
+        .draw = (uint32_t)args->step,
     };
 }
 

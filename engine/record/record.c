@@ -50,7 +50,7 @@ static int64_t elem_bytes(const dt_held_part *held)
     if (held->value == NULL)
         return (int64_t)dt_dtype_bytes(held->frozen.dtype);
     for (int s = 0; s < DT_OPTIMIZER_STATES; s++)
-        bytes += held->state[s] != NULL ? 4 : 0;
+        bytes += held->state[s] != NULL ? (int64_t)dt_dtype_bytes(held->state_dtype) : 0;
     return bytes;
 }
 
@@ -197,11 +197,11 @@ static int64_t find_piece(const dt_step_record *record, dt_held_part *held,
 static dt_status digest_values(dt_step_record *record, const dt_held_part *held, int64_t at,
                                int64_t elems, known *out, dt_error *err)
 {
-    size_t bytes = 4 * (size_t)elems;
+    size_t bytes = 4 * (size_t)elems, width = dt_dtype_bytes(held->state_dtype);
     dt_status st = DT_OK;
 
     if (held->value == NULL) {
-        size_t width = dt_dtype_bytes(held->frozen.dtype);
+        width = dt_dtype_bytes(held->frozen.dtype);
 
         return digest_piece(record, &out[VALUE],
                             (const unsigned char *)held->frozen.data + width * (size_t)at,
@@ -210,7 +210,9 @@ static dt_status digest_values(dt_step_record *record, const dt_held_part *held,
     DT_TRY(digest_piece(record, &out[VALUE], held->value + at, bytes, err));
     for (int s = 0; s < DT_OPTIMIZER_STATES; s++)
         if (held->state[s] != NULL)
-            DT_TRY(digest_piece(record, &out[STATES + s], held->state[s] + at, bytes, err));
+            DT_TRY(digest_piece(record, &out[STATES + s],
+                                (const unsigned char *)held->state[s] + width * (size_t)at,
+                                width * (size_t)elems, err));
 out:
     return st;
 }

@@ -385,8 +385,9 @@ static dt_status ddp_import_finish(dt_strategy_state *state, dt_error *err)
 
         DT_TRY(share_params(state, unit, err));
         for (int s = 0; s < DT_OPTIMIZER_STATES; s++)
-            DT_TRY(share_from_data_rank_0(state, slice->state[s], 4 * (size_t)slice->state_elems[s],
-                                          err));
+            DT_TRY(share_from_data_rank_0(
+                state, slice->state[s],
+                dt_shard_state_bytes(&own->shard) * (size_t)slice->state_elems[s], err));
     }
     if (own->async_comm != NULL)
         state->sent_bytes = dt_async_comm_sent_bytes(own->async_comm);

@@ -13,7 +13,8 @@
 typedef struct dt_host_mirror_piece {
     float *host, *device_memory; /* both addresses of the piece; equal on the CPU */
     size_t bytes;
-    /* of a frozen tensor: what it is a copy of, and where its address is put. NULL: not frozen */
+    /* of a tensor whose copy exists only now and then (frozen, or not fp32): what it is a copy of, and where its
+     * address is put. NULL: another */
     dt_tensor frozen;
     float **address;
 } dt_host_mirror_piece;
@@ -63,8 +64,8 @@ out:
 }
 
 /* The same for a tensor in any type; *host is NULL while the copy does not exist. */
-static dt_status host_mirror_add_frozen(dt_host_mirror *mirror, float **host,
-                                        const dt_tensor *device_memory, dt_error *err)
+static dt_status host_mirror_add_typed(dt_host_mirror *mirror, float **host,
+                                       const dt_tensor *device_memory, dt_error *err)
 {
     dt_host_mirror_piece piece = {.bytes = (size_t)dt_tensor_elems(device_memory) * sizeof(float),
                                   .frozen = *device_memory,
@@ -322,6 +323,20 @@ static int64_t state_start(const dt_shard *shard, int unit, int s, int stop)
     return at;
 }
 
+size_t dt_shard_state_bytes(const dt_shard *shard)
+{
+    return dt_dtype_bytes(dt_optimizer_state_dtype(&shard->options));
+}
+
+/* State s of a unit from element `at` on. */
+static dt_tensor state_at(const dt_shard *shard, int unit, int s, int64_t at, int64_t elems)
+{
+    unsigned char *data = shard->units[unit].state[s];
+
+    return dt_tensor_1d(data + (size_t)at * dt_shard_state_bytes(shard),
+                        dt_optimizer_state_dtype(&shard->options), elems);
+}
+
 /* Whether every parameter has state s, so that the state is laid out like the parameters. */
 static bool all_have(const dt_shard *shard, int s)
 {
@@ -337,7 +352,8 @@ void dt_shard_take_states(dt_shard *shard, int unit, dt_layout *layout)
         slice->state_elems[s] =
             all_have(shard, s) ? slice->elems
                                : state_start(shard, unit, s, of->first_param + of->param_count);
-        slice->state[s] = dt_layout_take(layout, 4 * (size_t)slice->state_elems[s]);
+        slice->state[s] =
+            dt_layout_take(layout, dt_shard_state_bytes(shard) * (size_t)slice->state_elems[s]);
     }
 }
 
@@ -395,7 +411,7 @@ int64_t dt_shard_optimizer_bytes(const dt_shard *shard)
     for (int unit = 0; unit < shard->model->unit_count; unit++)
         for (int s = 0; s < DT_OPTIMIZER_STATES; s++)
             elems += shard->units[unit].state_elems[s];
-    return 4 * elems;
+    return (int64_t)dt_shard_state_bytes(shard) * elems;
 }
 
 int64_t dt_shard_frozen_bytes(const dt_shard *shard)
@@ -472,15 +488,16 @@ static dt_status add_chunk(dt_shard *shard, int param, const dt_slice *slice, in
             dt_tensor_1d(data + (size_t)at * dt_dtype_bytes(dtype), dtype, slice->elems);
         if (shard->model->params[param].in_base)
             return DT_OK;
-        return host_mirror_add_frozen(&shard->host_mirror, &chunk->value, &chunk->frozen, err);
+        return host_mirror_add_typed(&shard->host_mirror, &chunk->value, &chunk->frozen, err);
     }
     DT_TRY(
         host_mirror_add(&shard->host_mirror, &chunk->value, own->master + at, slice->elems, err));
     for (int s = 0; s < states_of(shard, &shard->model->params[param]); s++) {
-        int64_t state_at = all_have(shard, s) ? at : state_start(shard, unit, s, param) + after;
+        dt_tensor state = state_at(
+            shard, unit, s, all_have(shard, s) ? at : state_start(shard, unit, s, param) + after,
+            slice->elems);
 
-        DT_TRY(host_mirror_add(&shard->host_mirror, &chunk->state[s], own->state[s] + state_at,
-                               slice->elems, err));
+        DT_TRY(host_mirror_add_typed(&shard->host_mirror, &chunk->state[s], &state, err));
     }
 out:
     return st;
@@ -560,7 +577,10 @@ bool dt_shard_held_part(const dt_shard *shard, int index, dt_held_part *out)
     out->grad = own->grad + at;
     for (int s = 0; s < states_of(shard, param); s++)
         out->state[s] =
-            own->state[s] + (all_have(shard, s) ? at : state_start(shard, param->unit, s, index));
+            state_at(shard, param->unit, s,
+                     all_have(shard, s) ? at : state_start(shard, param->unit, s, index), 0)
+                .data;
+    out->state_dtype = dt_optimizer_state_dtype(&shard->options);
     return true;
 }
 
@@ -640,7 +660,7 @@ dt_optimizer_part dt_shard_part_of(const dt_shard *shard, const dt_shard_run *ru
     if (slice->copy != NULL)
         part.copy.data = (char *)slice->copy + (size_t)run->start_elems * dt_dtype_bytes(dtype);
     for (int s = 0; s < part.states; s++)
-        part.state[s] = dt_tensor_1d(slice->state[s] + run->state_start[s], DT_F32, run->elems);
+        part.state[s] = state_at(shard, run->unit, s, run->state_start[s], run->elems);
     return part;
 }
 

@@ -85,7 +85,8 @@ static inline float *dt_state_chunk_data(const dt_state_chunk *chunk, int kind)
 typedef struct dt_held_part {
     int64_t first, elems;
     float *value, *grad; /* NULL: not trained */
-    float *state[DT_OPTIMIZER_STATES];
+    void *state[DT_OPTIMIZER_STATES];
+    dt_dtype state_dtype;
     dt_tensor frozen; /* not trained; no data: trained */
 } dt_held_part;
 

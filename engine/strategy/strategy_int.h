@@ -117,7 +117,7 @@ dt_status dt_replica_evaluate(dt_replica *replica, const dt_micro_batch *batch, 
  * Purpose    the only place that knows whether the host can read a device's memory. On the CPU a
  *            piece is the memory itself and nothing is copied; on a GPU it is a copy in host memory
  * Frozen     weights that are not trained are seldom read, and held in the compute type: their copies, in fp32, exist
- *            only from dt_host_mirror_hold or from_device until to_device or release
+ *            only from dt_host_mirror_hold or from_device until to_device or release. So do those of states in bf16
  * Ownership  owns the copies; borrows device and device memory
  * Threads    the device's
  */
@@ -157,7 +157,7 @@ typedef struct dt_shard_unit {
     float *master;
     /* optimizer states; NULL if the optimizer lacks that one. Laid out like the slice, or, if
      * matrices lack it, as the concatenation of the other parameters */
-    float *state[DT_OPTIMIZER_STATES];
+    void *state[DT_OPTIMIZER_STATES]; /* in the type of dt_optimizer_state_dtype */
     int64_t state_elems[DT_OPTIMIZER_STATES];
     float *grad; /* reduced gradient of the slice */
     void *copy;  /* in the compute type, equal to master after every update; MAY be NULL */
@@ -217,6 +217,8 @@ void dt_shard_take_unit(dt_shard *shard, int unit, dt_layout *layout);
 /* with_chunks: this rank reads and writes checkpoints. */
 dt_status dt_shard_make_tables(dt_shard *shard, bool with_chunks, dt_error *err);
 
+/* Bytes of one state of an element. */
+size_t dt_shard_state_bytes(const dt_shard *shard);
 /* Bytes of the optimizer states, and of the slices of frozen parameters. */
 int64_t dt_shard_optimizer_bytes(const dt_shard *shard);
 int64_t dt_shard_frozen_bytes(const dt_shard *shard);

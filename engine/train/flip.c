@@ -30,18 +30,18 @@ static bool is_now(const dt_flip *flip, const char *kind, int64_t step)
     return flip != NULL && !flip->done && flip->step == step && strcmp(flip->kind, kind) == 0;
 }
 
-/* Inverts a bit of an element of 4 bytes in device memory. */
-static dt_status invert(dt_flip *flip, void *element, const char *what, int64_t index,
+/* Inverts a bit of an element of `width` bytes in device memory. */
+static dt_status invert(dt_flip *flip, void *element, size_t width, const char *what, int64_t index,
                         dt_error *err)
 {
     dt_device *device = &flip->session->device;
-    int bit = (int)draw(flip, 32);
-    uint32_t bits;
+    int bit = (int)draw(flip, 8 * width);
+    uint32_t bits = 0;
     dt_status st = DT_OK;
 
-    DT_TRY(device->copy_out(device, &bits, element, sizeof(bits), err));
+    DT_TRY(device->copy_out(device, &bits, element, width, err));
     bits ^= 1u << bit;
-    DT_TRY(device->copy_in(device, element, &bits, sizeof(bits), err));
+    DT_TRY(device->copy_in(device, element, &bits, width, err));
     flip->done = true;
     dt_log_error("flipped: %s of rank %lld in step %lld: bit %d of element %lld of %s", flip->kind,
                  (long long)flip->session->mesh.world.rank, (long long)flip->step, bit,
@@ -78,23 +78,26 @@ static dt_status flip_held(dt_flip *flip, dt_error *err)
     dt_rotation_piece piece;
     dt_held_part held;
     int64_t index;
-    float *data = NULL;
+    unsigned char *data = NULL;
+    size_t width = sizeof(float);
 
     for (int tries = 0; tries < 1000 && data == NULL; tries++) {
         if (!draw_element(flip, &piece, &index) ||
             !state->strategy->held_part(state, piece.param, &held))
             continue;
         if (strcmp(flip->kind, "weight") == 0)
-            data = held.value;
+            data = (unsigned char *)held.value;
         else if (strcmp(flip->kind, "gradient") == 0)
-            data = held.grad;
-        else
+            data = (unsigned char *)held.grad;
+        else {
             data = held.state[draw(flip, DT_OPTIMIZER_STATES)];
+            width = dt_dtype_bytes(held.state_dtype);
+        }
     }
     if (data == NULL)
         return DT_FAIL(err, DT_ERR_USAGE, "DTRUN_TEST_FLIP: nothing to flip");
-    return invert(flip, data + (index - held.first), state->model->params[piece.param].name, index,
-                  err);
+    return invert(flip, data + (size_t)(index - held.first) * width, width,
+                  state->model->params[piece.param].name, index, err);
 }
 
 dt_status dt_flip_gradient(dt_train_session *session, dt_error *err)
@@ -140,7 +143,7 @@ static void flip_sent(void *self, int unit, float *grads, int64_t elems)
         (unit == 0 || draw(flip, 2) == 0)) {
         int64_t at = start + (int64_t)draw(flip, (uint64_t)(end - start));
 
-        (void)invert(flip, grads + at, "the gradients of a unit", at, NULL);
+        (void)invert(flip, grads + at, sizeof(float), "the gradients of a unit", at, NULL);
     }
     flip->record.see(flip->record.self, unit, grads, elems);
 }

@@ -197,13 +197,21 @@ double dt_memory_states(const dt_recipe *recipe, int64_t parameter_count)
            dt_memory_states_of(recipe, true) * matrices;
 }
 
-static int64_t optimizer_bytes(const dt_recipe *recipe, int64_t count, int64_t ways)
+/* width: bytes of a state of an element */
+static int64_t states_bytes(const dt_recipe *recipe, int64_t count, int64_t ways, int64_t width)
 {
     int usual = dt_memory_states_of(recipe, false), of_matrix = dt_memory_states_of(recipe, true);
     int64_t matrices = dt_memory_matrices(recipe).elems;
 
-    return dt_size_plus(dt_size_times(share(count - matrices, ways), 4 * usual),
-                        dt_size_times(share(matrices, ways), 4 * of_matrix));
+    return dt_size_plus(dt_size_times(share(count - matrices, ways), width * usual),
+                        dt_size_times(share(matrices, ways), width * of_matrix));
+}
+
+static int64_t optimizer_bytes(const dt_recipe *recipe, int64_t count, int64_t ways)
+{
+    dt_dtype dtype = dt_optimizer_state_dtype(&recipe->optimizer);
+
+    return states_bytes(recipe, count, ways, (int64_t)dt_dtype_bytes(dtype));
 }
 
 /* Returns the elements of the largest unit, which is the largest message. */
@@ -373,15 +381,21 @@ bool dt_memory_saves_beside(const dt_recipe *recipe, bool validates)
 }
 
 /* Snapshot of values and states in fp32 (engine/checkpoint/checkpoint_int.h): each rank's part under fsdp, else
- * everything on one rank. Of several replicas one has it. */
+ * everything on one rank. Of several replicas one has it. States in bf16 are widened for it (engine/strategy/shard.c),
+ * on every rank. */
 static int64_t copy_bytes(const dt_recipe *recipe, int64_t count, const dt_memory_ranks *ranks)
 {
     bool validates = recipe->data.validation.count > 0 || recipe->data.split > 0;
     int64_t ways = shard_ranks(recipe, ranks);
 
+    int64_t widened = dt_optimizer_state_dtype(&recipe->optimizer) == DT_F32
+                          ? 0
+                          : states_bytes(recipe, count, ways, 4);
+
     if (!dt_memory_saves_beside(recipe, validates))
         return 0;
-    return dt_size_plus(dt_size_times(share(count, ways), 4), optimizer_bytes(recipe, count, ways));
+    return dt_size_plus(dt_size_plus(dt_size_times(share(count, ways), 4), widened),
+                        states_bytes(recipe, count, ways, 4));
 }
 
 void dt_memory_estimate(dt_memory *out, const dt_recipe *recipe, int64_t vocab,

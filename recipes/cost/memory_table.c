@@ -39,7 +39,10 @@ static void add_elements(dt_strbuf *out, int64_t count, const char *each, int64_
 static void add_states(dt_strbuf *out, const dt_memory *memory, const dt_recipe *recipe,
                        int64_t ways)
 {
-    static const char *const moments[] = {"0 bytes", "4 bytes, one moment", "8 bytes, two moments"};
+    static const char *const fp32[] = {"0 bytes", "4 bytes, one moment", "8 bytes, two moments"};
+    static const char *const bf16[] = {"0 bytes", "2 bytes, one moment", "4 bytes, two moments"};
+    const char *const *moments =
+        dt_optimizer_state_dtype(&recipe->optimizer) == DT_F32 ? fp32 : bf16;
     const char *usual = moments[dt_memory_states_of(recipe, false)];
     int64_t matrices = dt_memory_matrices(recipe).elems;
 

@@ -13,6 +13,7 @@ static const char *const token_kinds[] = {"auto",  "char",  "byte",  "llmc",  "n
 static const char *const models[] = {DT_MODELS(NAMED) NULL};
 static const char *const optimizers[] = {DT_OPTIMIZERS(NAMED) NULL};
 static const char *const adjust_lrs[] = {"original", "match_rms_adamw", NULL};
+static const char *const moments[] = {"fp32", "bf16", NULL};
 static const char *const variants[] = {"pytorch", "fairseq", NULL};
 static const char *const schedules[] = {"cosine",   "inverse_sqrt",        "linear", "polynomial",
                                         "constant", "warmup_stable_decay", NULL};

@@ -22,6 +22,11 @@ int dt_optimizer_states(const dt_optimizer_options *options, bool matrix)
     return matrix && facts->whole_matrices ? facts->matrix_states : facts->states;
 }
 
+dt_dtype dt_optimizer_state_dtype(const dt_optimizer_options *options)
+{
+    return options->moments == DT_MOMENTS_BF16 ? DT_BF16 : DT_F32;
+}
+
 const char *dt_optimizer_state_name(int state)
 {
     static const char *const names[DT_OPTIMIZER_STATES] = {DT_OPTIMIZER_STATE_NAMES};

@@ -30,8 +30,8 @@ extern "C" {
 /* X(KIND, name, facts): the facts of dt_optimizer_facts except the name. Checkpoints and resolved recipes store the
  * name: the order may change, a name must not. */
 #define DT_OPTIMIZERS(X)                                                                    \
-    X(ADAMW, adamw, .family = "adam", .states = 2)                                          \
-    X(ADAM, adam, .family = "adam", .states = 2)                                            \
+    X(ADAMW, adamw, .family = "adam", .states = 2, .bf16_states = true)                     \
+    X(ADAM, adam, .family = "adam", .states = 2, .bf16_states = true)                       \
     X(SGD, sgd, .family = "sgd", .states = 1, .needs_momentum = true)                       \
     X(LION, lion, .family = "lion", .states = 1, .defaults = {{"optimizer.beta2", "0.99"}}) \
     X(MUON, muon, .family = "muon", .states = 2, .whole_matrices = &dt_newton_schulz,       \
@@ -58,6 +58,9 @@ typedef enum dt_optimizer_adjust_lr {
     DT_ADJUST_LR_MATCH_RMS_ADAMW
 } dt_optimizer_adjust_lr;
 
+/* How states are held between steps. */
+typedef enum dt_optimizer_moments { DT_MOMENTS_FP32, DT_MOMENTS_BF16 } dt_optimizer_moments;
+
 /* optimizer.* of a recipe; fields.c documents which optimizer uses which option. */
 typedef struct dt_optimizer_options {
     dt_optimizer_kind kind;
@@ -68,6 +71,7 @@ typedef struct dt_optimizer_options {
     double momentum;
     bool nesterov;
     dt_optimizer_adjust_lr adjust_lr;
+    dt_optimizer_moments moments;
     double adamw_lr; /* rate of parameters without whole-matrix updates; 0: lr */
 } dt_optimizer_options;
 
@@ -94,6 +98,7 @@ typedef struct dt_optimizer_facts {
     const char *family;  /* optimizers of one family can resume from each other's state */
     int states;          /* floats for an element, at most DT_OPTIMIZER_STATES */
     bool needs_momentum; /* no state if `momentum` is 0 */
+    bool bf16_states;    /* DT_MOMENTS_BF16 is possible */
     const dt_whole_matrices
         *whole_matrices; /* how hidden matrices are updated; NULL: as other parameters */
     int matrix_states;   /* floats for an element of such a matrix, at most `states` */
@@ -107,6 +112,9 @@ const dt_optimizer_facts *dt_optimizer_find(const char *name);
 
 /* Returns the floats of state for each element of a hidden matrix, or of another parameter. */
 int dt_optimizer_states(const dt_optimizer_options *options, bool matrix);
+
+/* Returns the type in which states are held. Checkpoints have F32. */
+dt_dtype dt_optimizer_state_dtype(const dt_optimizer_options *options);
 
 /* Returns the name of a state, 0 to DT_OPTIMIZER_STATES - 1: "m", "v". */
 const char *dt_optimizer_state_name(int state);

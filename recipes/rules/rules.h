@@ -97,6 +97,7 @@ void dt_rule_length(const dt_rule_case *c);
 void dt_rule_min_lr(const dt_rule_case *c);
 void dt_rule_nesterov(const dt_rule_case *c);
 void dt_rule_adamw_lr(const dt_rule_case *c);
+void dt_rule_moments(const dt_rule_case *c);
 void dt_rule_urls(const dt_rule_case *c);
 void dt_rule_split(const dt_rule_case *c);
 void dt_rule_two_lengths(const dt_rule_case *c);

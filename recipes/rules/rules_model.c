@@ -216,6 +216,16 @@ void dt_rule_adamw_lr(const dt_rule_case *c)
                        "'optimizer.adamw_lr' and optimizer '%s' cannot be combined", facts->name);
 }
 
+void dt_rule_moments(const dt_rule_case *c)
+{
+    const dt_optimizer_facts *facts = &dt_optimizers[c->recipe->optimizer.kind];
+
+    if (c->recipe->optimizer.moments == DT_MOMENTS_BF16 && !facts->bf16_states)
+        dt_rule_broken(c, "optimizer.moments",
+                       "'optimizer.moments' bf16 and optimizer '%s' cannot be combined",
+                       facts->name);
+}
+
 /* --- schedule --- */
 
 void dt_rule_length(const dt_rule_case *c)

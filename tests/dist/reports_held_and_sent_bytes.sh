@@ -77,5 +77,6 @@ check gradients-bf16 3 '(2 + 16 / W) * N' '(W-1)/W * 6 * N' $fsdp $bf16 strategy
 check optimizer-bf16 3 '(6 + 12 / W) * N' '(W-1)/W * 6 * N' $fsdp $bf16 strategy.shard=optimizer
 check dp-bf16 3 '(18 + 6 * (W-1)) * N' '(W-1) * 6 * N' strategy.kind=dp $bf16
 check ddp-sent-bf16 2 '16 * N' '2 * (W-1)/W * 2 * N' strategy.reduce_dtype=bf16
+check moments 2 '12 * N' '2 * (W-1)/W * 4 * N' optimizer.moments=bf16
 check momentum 2 '12 * N' '2 * (W-1)/W * 4 * N' optimizer.kind=sgd optimizer.momentum=0.9
 check sgd 2 '8 * N' '2 * (W-1)/W * 4 * N' optimizer.kind=sgd optimizer.momentum=0

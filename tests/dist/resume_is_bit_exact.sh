@@ -28,4 +28,5 @@ check one 1 fp32
 check two 2 fp32
 check two-bf16 2 bf16
 check fsdp 2 bf16 strategy.kind=fsdp
+check moments 2 bf16 strategy.kind=fsdp optimizer.moments=bf16
 check muon 2 fp32 strategy.kind=fsdp optimizer.kind=muon optimizer.momentum=0.9

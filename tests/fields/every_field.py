@@ -182,6 +182,7 @@ FIELDS = {
     'optimizer.beta1': [value(0.8, 'plain')],
     'optimizer.beta2': [value(0.99, 'plain')],
     'optimizer.eps': [value(1e-6, 'plain')],
+    'optimizer.moments': [value('bf16', 'half', bound=HALF)],
     'optimizer.weight_decay': [value(0, 'plain')],
     'optimizer.decays': [value('all', 'three')],
     'optimizer.momentum': [value(0.9, 'sgd', SGD)],

@@ -24,7 +24,8 @@ op_case case_matmul_bias;
 op_case case_rmsnorm, case_rotary, case_rotary_normed, case_gate_silu, case_gate_gelu_tanh,
     case_gate_gelu, case_heads_norm, case_softcap;
 /* flat fp32 buffers: cases_flat.c */
-op_case case_adamw, case_adamw_fairseq, case_adam, case_adam_fairseq, case_sgd, case_sgd_momentum,
-    case_sgd_nesterov, case_lion, case_normalize, case_blend, case_sums, case_views, case_zero;
+op_case case_adamw, case_adamw_bf16_moments, case_adamw_fairseq, case_adam, case_adam_fairseq,
+    case_sgd, case_sgd_momentum, case_sgd_nesterov, case_lion, case_normalize, case_blend,
+    case_sums, case_views, case_zero;
 
 #endif

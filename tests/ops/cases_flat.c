@@ -59,6 +59,65 @@ void case_adamw_fairseq(bench *b, const int64_t *dim)
     optimizer(b, dim[0], options);
 }
 
+/* Rounded up or down from `want`, the numbers in fp32 up to their own error, and as often up as down on average. */
+static void check_rounding(const dt_tensor *got, const double *want, int64_t n)
+{
+    double sum = 0.0;
+
+    for (int64_t i = 0; i < n; i++) {
+        double off = bench_element(got, i) - want[i], unit;
+        int exponent;
+
+        (void)frexp(want[i], &exponent);
+        unit = ldexp(1.0, exponent - 8); /* 8 bits */
+        assert_true(fabs(off) <= unit * 1.001);
+        sum += off / unit;
+    }
+    assert_true(fabs(sum) <=
+                2.5 * sqrt((double)n) + 0.001 * (double)n); /* five deviations of a half */
+}
+
+/* elements; states in bf16. Each step starts from the numbers that the last one left */
+void case_adamw_bf16_moments(bench *b, const int64_t *dim)
+{
+    int64_t n = dim[0], odd = n % 2; /* parts of a unit start at any element */
+    dt_optimizer_args args = {.options = adam_options, .lr = 0.02, .grad_scale = 0.5};
+    operand param = bench_random(b, DT_F32, 1.0, n, 0, 0);
+    operand grad = bench_random(b, DT_F32, 1.0, n, 0, 0);
+    dt_tensor whole[] = {bench_random(b, DT_BF16, 0.0, n + 1, 0, 0).tensor,
+                         bench_random(b, DT_BF16, 0.0, n + 1, 0, 0).tensor};
+    dt_optimizer_part part = {.param = param.tensor, .grad = grad.tensor, .states = 2};
+    dt_tensor copy = bench_output(b, b->act, n, 0, 0);
+    double *states[] = {bench_doubles(b, n), bench_doubles(b, n)};
+    dt_error err = DT_ERROR_INIT;
+
+    for (int s = 0; s < 2; s++)
+        part.state[s] = dt_tensor_1d((uint16_t *)whole[s].data + odd, DT_BF16, n);
+    part.copy = copy;
+    args.options.weight_decay = 0.1;
+    for (args.step = 1; args.step <= 3; args.step++) {
+        dt_optimizer_factors factors;
+
+        for (int64_t i = 0; i < n; i++) {
+            param.value[i] = bench_element(&param.tensor, i);
+            for (int s = 0; s < 2; s++)
+                states[s][i] = bench_element(&part.state[s], i);
+        }
+        dt_adamw_factors(&factors, &args);
+        bench_ok(dt_adamw_step(&b->device, &part, bench_bytes(b, &factors, sizeof factors), &err),
+                 &err);
+        ref_optimizer(param.value, states[0], states[1], grad.value, n, &args);
+        bench_check(b, "param", &param.tensor, param.value);
+        bench_check(b, "copy", &copy, param.value);
+        for (int s = 0; s < 2; s++) {
+            check_rounding(&part.state[s], states[s], n);
+            for (int64_t i = 0; i < n; i++) /* their bits must repeat, too */
+                states[s][i] = bench_element(&part.state[s], i);
+            bench_check(b, s == 0 ? "m" : "v", &part.state[s], states[s]);
+        }
+    }
+}
+
 void case_adam(bench *b, const int64_t *dim)
 {
     dt_optimizer_options options = adam_options;

@@ -135,10 +135,40 @@ static bool is_whole(const dt_tensor *x, int64_t elems)
     return given(x) && x->dtype == DT_F32 && dt_tensor_elems(x) == elems;
 }
 
-/* Returns state s from element i on; NULL if the rule does not have it. */
-static float *state_at(const dt_tensor *states, int s, dt_optimizer_rule rule, int64_t i)
+static bool is_state(const dt_tensor *x, dt_optimizer_rule rule, int64_t elems)
 {
-    return s < rules[rule].states ? (float *)states[s].data + i : NULL;
+    return is_whole(x, elems) ||
+           (rule == DT_RULE_ADAM && given(x) && x->dtype == DT_BF16 && dt_tensor_elems(x) == elems);
+}
+
+/* Returns state s from element i on, n elements; NULL if the rule does not have it. One in bf16 is widened into the
+ * thread's `mine`. */
+static float *open_state(const dt_tensor *states, int s, dt_optimizer_rule rule, int64_t i,
+                         int64_t n, float *mine)
+{
+    if (s >= rules[rule].states)
+        return NULL;
+    if (states[s].dtype == DT_F32)
+        return (float *)states[s].data + i;
+    mine += s * DT_ROW_CHUNK;
+    dt_bf16_widen_row(mine, (const uint16_t *)states[s].data + i, n);
+    return mine;
+}
+
+/* Rounds both states of elements i .. i+n-1 from `mine`. */
+static void round_states(const dt_tensor *states, int64_t i, int64_t n, const float *mine,
+                         uint32_t draw)
+{
+    uint16_t *restrict m = (uint16_t *)states[0].data + i, *restrict v =
+                                                               (uint16_t *)states[1].data + i;
+
+#pragma omp simd
+    for (int64_t l = 0; l < n; l++) {
+        uint32_t random = dt_step_random((uint32_t)(i + l), draw);
+
+        m[l] = dt_step_narrow(mine[l], random & 0xffffu);
+        v[l] = dt_step_narrow(mine[DT_ROW_CHUNK + l], random >> 16);
+    }
 }
 
 dt_status DT_CPU_NAME(optimizer_step)(dt_device *device, dt_optimizer_rule rule, dt_tensor *param,
@@ -147,24 +177,30 @@ dt_status DT_CPU_NAME(optimizer_step)(dt_device *device, dt_optimizer_rule rule,
 {
     dt_status st = DT_OK;
     int64_t elems = dt_tensor_elems(param);
-    bool copies = given(copy);
+    bool copies = given(copy), rounds = rules[rule].states > 0 && states[0].dtype == DT_BF16;
     dt_optimizer_factors f = *factors;
+    dt_cpu_scratch scratch;
 
     DT_ASSERT(is_whole(param, elems) && is_whole(grad, elems));
     for (int s = 0; s < rules[rule].states; s++)
-        DT_ASSERT(is_whole(&states[s], elems));
+        DT_ASSERT(is_state(&states[s], rule, elems) && states[s].dtype == states[0].dtype);
     if (copies)
         DT_TRY(dt_row_check(copy, "optimizer", err));
+    DT_TRY(dt_cpu_scratch_take(&scratch, device, rounds ? 2 * DT_ROW_CHUNK : 0, err));
 #pragma omp parallel num_threads(dt_cpu_threads(device, elems * 4))
     {
         dt_cpu_share share = dt_cpu_share_mine(elems, DT_ROW_CHUNK);
+        float *mine = dt_cpu_scratch_mine(scratch);
 
         for (int64_t i = share.begin; i < share.end; i += DT_ROW_CHUNK) {
             int64_t n = dt_cpu_min(DT_ROW_CHUNK, share.end - i);
             float *p = (float *)param->data + i;
             const float *g = (const float *)grad->data + i;
 
-            rules[rule].row(p, state_at(states, 0, rule, i), state_at(states, 1, rule, i), g, n, f);
+            rules[rule].row(p, open_state(states, 0, rule, i, n, mine),
+                            open_state(states, 1, rule, i, n, mine), g, n, f);
+            if (rounds)
+                round_states(states, i, n, mine, f.draw);
             if (copies && copy->dtype == DT_F32)
                 memcpy((float *)copy->data + i, p, (size_t)n * sizeof *p);
             else if (copies)

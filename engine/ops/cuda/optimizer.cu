@@ -200,8 +200,49 @@ __device__ inline void step_one(float *p, float *m, float *v, float grad,
     DT_OPTIMIZER_RULES(STEP_OF)
 }
 
-template <typename T, dt_optimizer_rule RULE, bool COPIES>
-__global__ void step(float *p, T *copy, float *m, float *v, const float *grad, int64_t elems,
+/* States are F32, or bf16 as its bits. */
+__device__ inline float state_to_float(float x)
+{
+    return x;
+}
+__device__ inline float state_to_float(uint16_t x)
+{
+    return dt_step_widen(x);
+}
+__device__ inline void set_state(float *to, float x, uint32_t)
+{
+    *to = x;
+}
+__device__ inline void set_state(uint16_t *to, float x, uint32_t random)
+{
+    *to = dt_step_narrow(x, random);
+}
+
+template <typename S>
+__device__ inline void load_states(float *to, const S *from, int64_t i, int64_t elems, bool whole)
+{
+    dt_four<S> four = dt_four_load(from, i, elems, whole);
+
+#pragma unroll
+    for (int k = 0; k < 4; k++)
+        to[k] = state_to_float(four.v[k]);
+}
+
+/* Rounds a state in bf16 by the 16 bits from `shift` on of random numbers. */
+template <typename S>
+__device__ inline void store_states(S *to, const float *from, int64_t i, int64_t elems, bool whole,
+                                    uint32_t draw, int shift)
+{
+    dt_four<S> four;
+
+#pragma unroll
+    for (int k = 0; k < 4; k++)
+        set_state(&four.v[k], from[k], dt_step_random((uint32_t)(i + k), draw) >> shift & 0xffffu);
+    dt_four_store(to, i, elems, whole, four);
+}
+
+template <typename T, typename S, dt_optimizer_rule RULE, bool COPIES>
+__global__ void step(float *p, T *copy, S *m, S *v, const float *grad, int64_t elems,
                      const dt_optimizer_factors *factors, bool aligned, bool copy_aligned)
 {
     constexpr int N = 4, STATES = states_of(RULE);
@@ -215,38 +256,29 @@ __global__ void step(float *p, T *copy, float *m, float *v, const float *grad, i
         if (whole) {
             *(float4 *)pv = *(const float4 *)(p + i);
             *(float4 *)gv = *(const float4 *)(grad + i);
-            if (STATES > 0)
-                *(float4 *)mv = *(const float4 *)(m + i);
-            if (STATES > 1)
-                *(float4 *)vv = *(const float4 *)(v + i);
         } else {
             for (int k = 0; k < N && i + k < elems; k++) {
                 pv[k] = p[i + k];
                 gv[k] = grad[i + k];
-                if (STATES > 0)
-                    mv[k] = m[i + k];
-                if (STATES > 1)
-                    vv[k] = v[i + k];
             }
         }
+        if (STATES > 0)
+            load_states(mv, m, i, elems, whole);
+        if (STATES > 1)
+            load_states(vv, v, i, elems, whole);
 #pragma unroll
         for (int k = 0; k < N; k++)
             step_one<RULE>(&pv[k], &mv[k], &vv[k], gv[k], &f);
         if (whole) {
             *(float4 *)(p + i) = *(float4 *)pv;
-            if (STATES > 0)
-                *(float4 *)(m + i) = *(float4 *)mv;
-            if (STATES > 1)
-                *(float4 *)(v + i) = *(float4 *)vv;
         } else {
-            for (int k = 0; k < N && i + k < elems; k++) {
+            for (int k = 0; k < N && i + k < elems; k++)
                 p[i + k] = pv[k];
-                if (STATES > 0)
-                    m[i + k] = mv[k];
-                if (STATES > 1)
-                    v[i + k] = vv[k];
-            }
         }
+        if (STATES > 0)
+            store_states(m, mv, i, elems, whole, f.draw, 0);
+        if (STATES > 1)
+            store_states(v, vv, i, elems, whole, f.draw, 16);
         if (COPIES) {
             dt_four<T> four;
 
@@ -259,31 +291,44 @@ __global__ void step(float *p, T *copy, float *m, float *v, const float *grad, i
 }
 
 /* Returns state s; NULL if the rule does not have it. */
-static float *state_of(dt_tensor *states, int s, dt_optimizer_rule rule)
+template <typename S> static S *state_of(dt_tensor *states, int s, dt_optimizer_rule rule)
 {
-    return s < states_of(rule) ? (float *)states[s].data : NULL;
+    return s < states_of(rule) ? (S *)states[s].data : NULL;
 }
 
-template <typename T, bool COPIES>
+/* S: the type of the states; only those of ADAM may be bf16. */
+template <typename T, typename S, bool COPIES>
 static void launch(dt_cuda_state *state, dt_optimizer_rule rule, dt_tensor *param, dt_tensor *copy,
                    dt_tensor *states, const dt_tensor *grad, const dt_optimizer_factors *f)
 {
     int64_t elems = dt_tensor_elems(param);
     unsigned blocks = dt_cuda_blocks(state, elems, DT_CUDA_BLOCK * 4);
     float *pv = (float *)param->data;
-    float *mv = state_of(states, 0, rule), *vv = state_of(states, 1, rule);
+    S *mv = state_of<S>(states, 0, rule), *vv = state_of<S>(states, 1, rule);
     T *cv = COPIES ? (T *)copy->data : NULL;
     const float *gv = (const float *)grad->data;
     /* a part of a unit starts at its first parameter, at any alignment */
-    bool aligned = dt_cuda_fours<float>(pv) && dt_cuda_fours<float>(mv) &&
-                   dt_cuda_fours<float>(vv) && dt_cuda_fours<float>(gv);
+    bool aligned = dt_cuda_fours<float>(pv) && dt_cuda_fours<S>(mv) && dt_cuda_fours<S>(vv) &&
+                   dt_cuda_fours<float>(gv);
     bool copy_aligned = dt_cuda_fours<T>(cv);
 
-#define LAUNCH(RULE, count, function)                                                              \
-    if (rule == DT_RULE_##RULE)                                                                    \
-        DT_CUDA_LAUNCH((step<T, DT_RULE_##RULE, COPIES>), blocks, DT_CUDA_BLOCK, 0, state->stream, \
-                       pv, cv, mv, vv, gv, elems, f, aligned, copy_aligned);
+#define LAUNCH(RULE, count, function)                                                      \
+    if constexpr (sizeof(S) == sizeof(float) || DT_RULE_##RULE == DT_RULE_ADAM)            \
+        if (rule == DT_RULE_##RULE)                                                        \
+            DT_CUDA_LAUNCH((step<T, S, DT_RULE_##RULE, COPIES>), blocks, DT_CUDA_BLOCK, 0, \
+                           state->stream, pv, cv, mv, vv, gv, elems, f, aligned, copy_aligned);
     DT_OPTIMIZER_RULES(LAUNCH)
+}
+
+template <typename T, bool COPIES>
+static void launch_for(dt_cuda_state *state, dt_optimizer_rule rule, dt_tensor *param,
+                       dt_tensor *copy, dt_tensor *states, const dt_tensor *grad,
+                       const dt_optimizer_factors *f)
+{
+    if (states_of(rule) > 0 && states[0].dtype == DT_BF16)
+        launch<T, uint16_t, COPIES>(state, rule, param, copy, states, grad, f);
+    else
+        launch<T, float, COPIES>(state, rule, param, copy, states, grad, f);
 }
 
 dt_status dt_cuda_optimizer_step(dt_device *device, dt_optimizer_rule rule, dt_tensor *param,
@@ -294,12 +339,16 @@ dt_status dt_cuda_optimizer_step(dt_device *device, dt_optimizer_rule rule, dt_t
 
     DT_ASSERT(param->dtype == DT_F32 && grad->dtype == DT_F32 &&
               dt_tensor_elems(grad) == dt_tensor_elems(param));
+    for (int s = 0; s < states_of(rule); s++)
+        DT_ASSERT(
+            states[s].dtype == states[0].dtype &&
+            (states[s].dtype == DT_F32 || (states[s].dtype == DT_BF16 && rule == DT_RULE_ADAM)));
     if (dt_tensor_elems(param) == 0)
         return DT_OK;
     if (copy != NULL && copy->data != NULL)
         DT_CUDA_DISPATCH(copy->dtype, "optimizer", err,
-                         { launch<T, true>(state, rule, param, copy, states, grad, factors); });
+                         { launch_for<T, true>(state, rule, param, copy, states, grad, factors); });
     else
-        launch<float, false>(state, rule, param, NULL, states, grad, factors);
+        launch_for<float, false>(state, rule, param, NULL, states, grad, factors);
     return dt_cuda_launched("optimizer", err);
 }
