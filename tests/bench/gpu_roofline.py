@@ -46,8 +46,8 @@ def chunk_rows(tokens, embed, padded, keep_all):
 class Step:
     """Returns rows (kernel, calls, bytes, FLOPs, expected seconds or None: by the shares)."""
 
-    def __init__(self, model, batch, accumulate, attention="mma", keep_all=False):
-        self.keep_all = keep_all
+    def __init__(self, model, batch, accumulate, attention="mma", keep_all=False, moments=F32):
+        self.keep_all, self.moments = keep_all, moments
         self.wgmma = attention == "wgmma"
         self.L, self.H, self.C, own = gpu_tables.MODELS[model]
         self.B, self.accumulate = batch or own, accumulate
@@ -102,7 +102,7 @@ class Step:
         self.add("attention, backward: sums of rows", L * A, 2 * row)
         self.attention(["backward_queries", "backward_keys"], width, 5, 8 * row)
         self.add("gradients to zero, and their norm", 1, 2 * F32 * self.parameters)
-        self.add("AdamW", 1, (7 * F32 + ACT) * self.parameters)
+        self.add("AdamW", 1, (3 * F32 + 4 * self.moments + ACT) * self.parameters)
         return self.rows
 
 
@@ -124,8 +124,10 @@ def main():
     parser.add_argument("--accumulate", type=int, default=1)
     parser.add_argument("--attention", choices=["mma", "wgmma"], default="mma")
     parser.add_argument("--keep-all", action="store_true", help="with activation_checkpointing: keep_all")
+    parser.add_argument("--moments", choices=["fp32", "bf16"], default="fp32", help="optimizer.moments")
     args = parser.parse_args()
-    step = Step(args.model, args.batch, args.accumulate, args.attention, args.keep_all)
+    moments = ACT if args.moments == "bf16" else F32
+    step = Step(args.model, args.batch, args.accumulate, args.attention, args.keep_all, moments)
     rows = step.make()
     times = [[[1e3 * ms for ms in seconds(row, card)] for card in CARDS] for row in rows]
     columns = [f"{card[0]} {what}, ms" for card in CARDS for what in ("floor", "expected")]
