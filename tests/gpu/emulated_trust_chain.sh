@@ -75,6 +75,13 @@ run 1 to-cpu 4 "resume=$work/card-half.ck/step-00000002"
 run 1 to-card 4 device=cuda:0 "resume=$work/cpu-half.ck/step-00000002"
 like_cpu to-cpu
 like_cpu to-card
+# Moments in bf16: the same bits from a checkpoint, and nearly the CPU's losses
+run 1 moments 4 device=cuda:0 optimizer.moments=bf16
+run 1 moments-half 2 device=cuda:0 optimizer.moments=bf16
+run 1 moments-on 4 device=cuda:0 optimizer.moments=bf16 "resume=$work/moments-half.ck/step-00000002"
+run 1 moments-cpu 4 optimizer.moments=bf16
+same_bits moments moments-on 4
+same_metric loss moments-cpu moments 1e-4
 "$bin/dtrun-engine" generate --checkpoint "$work/one.ck/step-00000004" --tokens 3 --temperature 0 \
     > "$work/by-cpu"
 "$bin/dtrun-engine" generate --checkpoint "$work/one.ck/step-00000004" --tokens 3 --temperature 0 \
