@@ -359,17 +359,19 @@ static void divide_cores(dt_plan *plan, const dt_probe_report *report)
 dt_status dt_nodes_check(dt_preflight *flight, const char *recipe, const dt_call *call,
                          dt_error *err)
 {
+    dt_workdir_listing *listing = NULL;
     dt_probe_report report = {0};
     dt_status st = DT_OK;
 
     if (is_all_here(&flight->plan)) {
         DT_TRY(check_claims(&flight->plan, NULL, call, err));
-        return dt_launch_workdir_take(flight, NULL, call, err);
+        return dt_launch_workdir_take(flight, NULL, NULL, call, err);
     }
     if (check_placed(&flight->plan, NULL) != DT_OK) {
         DT_TRY(try_place(&flight->plan, call->arena, err));
-        return dt_launch_workdir_take(flight, NULL, call, err);
+        return dt_launch_workdir_take(flight, NULL, NULL, call, err);
     }
+    listing = dt_launch_workdir_begin(&flight->plan.recipe);
     DT_TRY(dt_nodes_probe(&report, flight, false, call->arena, err));
     for (int64_t i = 0; i < report.fault_count; i++) {
         const dt_probe_fault *fault = &report.faults[i];
@@ -393,10 +395,11 @@ dt_status dt_nodes_check(dt_preflight *flight, const char *recipe, const dt_call
     if (st == DT_OK && !dt_transport_is_lent(flight->plan.node_names[0]))
         divide_cores(&flight->plan, &report);
     if (st == DT_OK)
-        DT_TRY(dt_launch_workdir_take(flight, &report, call, err));
+        DT_TRY(dt_launch_workdir_take(flight, &report, listing, call, err));
     if (st == DT_OK)
         flight->tokens_per_step = dt_preflight_items(flight);
 out:
+    dt_launch_workdir_end(listing);
     dt_probe_release(&report);
     return st;
 }

@@ -60,11 +60,15 @@ dt_status dt_nodes_check(dt_preflight *flight, const char *recipe, const dt_call
 
 /* Returns true if the recipe's folder is here and sent to nodes that do not share it. */
 bool dt_launch_workdir_is_sent(const dt_recipe *recipe);
+/* Lists the recipe's folder on a thread while nodes are probed; NULL if it is not sent. The recipe must stay. */
+typedef struct dt_workdir_listing dt_workdir_listing;
+dt_workdir_listing *dt_launch_workdir_begin(const dt_recipe *recipe);
+void dt_launch_workdir_end(dt_workdir_listing *listing); /* waits for the thread; accepts NULL */
 /* Sets flight->tree and flight->plan.tree if a probed node does not share the folder, and reports the size.
  * For a setup, which depends on the content, sets flight->plan.tree in any case. report NULL: no node gets
- * the folder. DT_ERR_RECIPE: it is too large, or cannot be read. */
+ * the folder. listing NULL: lists the folder now. DT_ERR_RECIPE: it is too large, or cannot be read. */
 dt_status dt_launch_workdir_take(dt_preflight *flight, const dt_probe_report *report,
-                                 const dt_call *call, dt_error *err);
+                                 dt_workdir_listing *listing, const dt_call *call, dt_error *err);
 /* Asks the nodes of the run whether the command changed files there that this machine changed too. DT_ERR_RECIPE: names
  * them. A node that cannot be asked is not an error: it checks the same before it builds the folder. */
 dt_status dt_launch_workdir_check(const dt_preflight *flight, const dt_run *run,

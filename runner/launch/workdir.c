@@ -1,10 +1,13 @@
 #include "runner/launch/nodes.h"
 
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/dirs.h"
 #include "base/file.h"
+#include "base/memory.h"
 #include "recipes/fields/nodes.h"
 #include "runner/cli/report.h"
 #include "runner/node_setup/workdir/workdir.h"
@@ -56,8 +59,87 @@ static void report_saved(const dt_recipe *recipe, int64_t nodes, const dt_call *
                        "work unless each node saves all that it reads");
 }
 
+/* A listing of the folder on its own thread, while nodes are probed. */
+struct dt_workdir_listing {
+    pthread_t thread;
+    bool running;
+    const dt_recipe *recipe;
+    dt_tree tree;
+    dt_workdir_left_list left;
+    dt_strbuf notes;
+    dt_arena arena;
+    dt_status st;
+    dt_error err;
+};
+
+static void *list(void *argument)
+{
+    dt_workdir_listing *of = argument;
+
+    of->st = dt_workdir_list(&of->tree, &of->left, &of->notes, of->recipe->workdir.folder,
+                             of->recipe->workdir.max_mb * 1000000, &of->arena, &of->err);
+    return NULL;
+}
+
+dt_workdir_listing *dt_launch_workdir_begin(const dt_recipe *recipe)
+{
+    dt_workdir_listing *made;
+
+    if (!dt_launch_workdir_is_sent(recipe))
+        return NULL;
+    made = dt_calloc(1, sizeof(*made));
+    made->recipe = recipe;
+    made->err = (dt_error)DT_ERROR_INIT;
+    dt_arena_init(&made->arena, 0);
+    dt_strbuf_init(&made->notes);
+    made->running = pthread_create(&made->thread, NULL, list, made) == 0;
+    if (made->running)
+        return made;
+    dt_launch_workdir_end(made);
+    return NULL;
+}
+
+static void await(dt_workdir_listing *listing)
+{
+    if (listing->running)
+        pthread_join(listing->thread, NULL);
+    listing->running = false;
+}
+
+/* Gives the caller's arena what was listed. */
+static void take_listing(dt_tree *tree, dt_workdir_left_list *left, dt_strbuf *notes,
+                         const dt_workdir_listing *from, dt_arena *arena)
+{
+    *tree = from->tree;
+    tree->entries = dt_arena_alloc_array(arena, (size_t)tree->count + 1, sizeof(tree->entries[0]));
+    for (int64_t i = 0; i < tree->count; i++) {
+        tree->entries[i] = from->tree.entries[i];
+        tree->entries[i].path = dt_arena_strdup(arena, from->tree.entries[i].path);
+        if (tree->entries[i].target != NULL)
+            tree->entries[i].target = dt_arena_strdup(arena, from->tree.entries[i].target);
+    }
+    *left = (dt_workdir_left_list){.count = from->left.count, .capacity = from->left.count};
+    left->items = dt_arena_alloc_array(arena, (size_t)left->count + 1, sizeof(left->items[0]));
+    for (int64_t i = 0; i < left->count; i++) {
+        left->items[i] = from->left.items[i];
+        left->items[i].path = dt_arena_strdup(arena, from->left.items[i].path);
+        left->items[i].rule = dt_arena_strdup(arena, from->left.items[i].rule);
+    }
+    dt_strbuf_add(notes, from->notes.data, from->notes.length);
+}
+
+void dt_launch_workdir_end(dt_workdir_listing *listing)
+{
+    if (listing == NULL)
+        return;
+    await(listing);
+    dt_strbuf_release(&listing->notes);
+    dt_arena_release(&listing->arena);
+    free(listing);
+}
+
 dt_status dt_launch_workdir_take(dt_preflight *flight, const dt_probe_report *report,
-                                 const dt_call *call, dt_error *err)
+                                 dt_workdir_listing *listing, const dt_call *call, dt_error *err)
 {
     const dt_recipe *recipe = &flight->plan.recipe;
     char size[DT_FORMAT_SIZE], hex[DT_DIGEST_SIZE];
@@ -71,8 +153,15 @@ dt_status dt_launch_workdir_take(dt_preflight *flight, const dt_probe_report *re
     dt_strbuf_init(&notes);
     if (!dt_launch_workdir_is_sent(recipe) || (!sent && recipe->setup[0] == '\0'))
         goto out;
-    DT_TRY(dt_workdir_list(tree, left, &notes, recipe->workdir.folder,
-                           recipe->workdir.max_mb * 1000000, call->arena, err));
+    if (listing != NULL) {
+        await(listing);
+        if (listing->st != DT_OK)
+            DT_THROW(err, listing->st, "%s", listing->err.message);
+        take_listing(tree, left, &notes, listing, call->arena);
+    } else {
+        DT_TRY(dt_workdir_list(tree, left, &notes, recipe->workdir.folder,
+                               recipe->workdir.max_mb * 1000000, call->arena, err));
+    }
     DT_TRY(dt_dir_make(&cache, DT_DIR_CACHE, call->arena, err));
     DT_TRY(dt_workdir_keep(tree, recipe->workdir.folder, sent ? cache : NULL, call->arena, err));
     dt_tree_digest(hex, tree);

@@ -62,14 +62,14 @@ def tree(**files):
     return {'tree': 1, 'entries': entries}
 
 
-def request(what):
-    """Returns what `node tree` reads: a list of files, and no contents."""
-    text = json.dumps(what).encode()
+def request(what, separators=(',', ':')):
+    """Returns what `node tree` reads: a list of files as dtrun writes it, and no contents."""
+    text = json.dumps(what, separators=separators).encode()
     return b'%d\n' % len(text) + text + empty_stream
 
 
-def build(what, *mode, limit=None, code=0):
-    done = ask('tree', folder, *mode, given=request(what), limit=limit)
+def build(what, *mode, limit=None, code=0, separators=(',', ':')):
+    done = ask('tree', folder, *mode, given=request(what, separators), limit=limit)
     assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
     return done.stderr.decode()
 

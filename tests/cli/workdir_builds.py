@@ -59,6 +59,12 @@ assert read('other') == 'a file' and os.readlink(folder + '/same') == 'made'
 assert "'other/z', 'same', 'sub/x'" in build(
     tree(other=None, other__z='z 2', same=['target 2'], sub=None, sub__x='x 2'), code=4)
 assert sorted(forget()) == ['other', 'same', 'sub'] and len(os.listdir(work + '/elsewhere/sub')) == 2
+# names that JSON escapes, and a list in another form
+shutil.rmtree(work + '/nodes')
+odd = {'q"uote': '1', 'back\\slash': '2', 'tab\t': '3', '\xe4': '4', 'plain': '5', 'link"': ['q"uote']}
+for separators in ((', ', ': '), (',', ':')):
+    build(tree(**odd), separators=separators)
+    assert sorted(os.listdir(folder)) == sorted(odd) and read('plain') == '5' and read('link"') == '1'
 # a folder becomes a file, if no file in it belongs to the command
 shutil.rmtree(work + '/nodes')
 build(tree(d=None, d__x='x'))

@@ -290,11 +290,13 @@ bool dt_cache_is_used(const char *cache, const char *kind, const char *name)
  *
  * A bundle or an agent is removed if no process of this machine runs from it, no agent of a machine
  * with the same home directory has it pinned (remote_helper.h), and no launch has used it for a day
- * (each launch updates the time of its folder). Data and cached digests are removed after thirty
- * days without use, incomplete files and spare folders (spare.h) after a day. Errors are ignored: the next launch tries again.
+ * (each launch updates the time of its folder). Data and cached digests are removed after thirty days without use,
+ * incomplete files and spare folders (spare.h) after a day. Errors are ignored: the next launch tries again.
  */
 
-#define DAY_MS ((int64_t)86400 * 1000)
+#define DAY_MS        ((int64_t)86400 * 1000)
+#define HOUR_MS       ((int64_t)3600 * 1000)
+#define PRUNED_SUFFIX ".pruned" /* its time is that of the last look at the folder */
 
 static void prune_folder(const char *cache, const char *below, int64_t keep_ms)
 {
@@ -319,6 +321,18 @@ static void prune_folder(const char *cache, const char *below, int64_t keep_ms)
         closedir(directory);
 }
 
+/* Returns true once an hour: the folder can have many files, and a look at each takes longer than a launch. */
+static bool is_due(const char *cache, const char *below)
+{
+    char path[PATH_MAX];
+    struct stat info;
+
+    snprintf(path, sizeof(path), "%s/%s" PRUNED_SUFFIX, cache, below);
+    if (stat(path, &info) == 0 && dt_clock_wall_ms() - (int64_t)info.st_mtime * 1000 < HOUR_MS)
+        return false;
+    return dt_file_write_atomic(path, "", 0, 0600, NULL) == DT_OK;
+}
+
 void dt_remote_helper_prune(const char *cache)
 {
     cache_pins_prune(cache);
@@ -326,8 +340,10 @@ void dt_remote_helper_prune(const char *cache)
     prune_folder(cache, "agents", DAY_MS);
     prune_folder(cache, "bundles", DAY_MS);
     prune_folder(cache, "data", 30 * DAY_MS);
-    prune_folder(cache, DT_CONTENTS_FOLDER, 30 * DAY_MS);
+    if (is_due(cache, DT_CONTENTS_FOLDER))
+        prune_folder(cache, DT_CONTENTS_FOLDER, 30 * DAY_MS);
     prune_folder(cache, DT_SETUPS_FOLDER, 30 * DAY_MS);
-    prune_folder(cache, "digests", 30 * DAY_MS);
+    if (is_due(cache, "digests"))
+        prune_folder(cache, "digests", 30 * DAY_MS);
     prune_folder(cache, DT_WORKDIRS_FOLDER, 30 * DAY_MS);
 }

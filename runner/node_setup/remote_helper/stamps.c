@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,8 @@
 #include "base/process.h"
 
 #define STAMPS_BYTES ((size_t)32 << 20)
+#define THREADS_MAX  3
+#define SPAN_LEAST   2000
 #define TICK_SECONDS 0.0005
 #define TICK_WAITS   100 /* a tick takes at most 10 ms */
 
@@ -77,13 +80,13 @@ static bool has_attributes(int folder, const char *path)
     return has;
 }
 
-/* Returns true if the entry is as it was stamped. A folder gets another ctime with each name in it. */
+/* Returns true if the entry is as it was stamped, which also says whose it is. A folder gets another ctime with each name in it. */
 static bool is_untouched(const dt_stamp *stamp, const dt_tree_entry *entry, const struct stat *info,
                          int folder)
 {
     if (stamp->changed_ns == 0 || stamp->inode != (uint64_t)info->st_ino ||
         stamp->mode != (uint32_t)info->st_mode || stamp->group != (uint32_t)info->st_gid ||
-        info->st_uid != geteuid() || (entry->kind == DT_TREE_FILE && info->st_size != entry->bytes))
+        (entry->kind == DT_TREE_FILE && info->st_size != entry->bytes))
         return false;
     if (stamp->changed_ns == nanoseconds(&info->st_ctim))
         return true;
@@ -198,7 +201,7 @@ static int open_folder(const char *path)
 }
 
 void dt_stamps_write_folder(const char *folder, const char *key, const dt_tree *tree,
-                            const dt_sent_act *acts, const dt_stamped *before)
+                            const dt_sent_act *acts, const dt_stamped *before, bool checked)
 {
     dt_stamp *stamps = dt_calloc((size_t)tree->count + 1, sizeof(*stamps));
     int fd = open_folder(folder);
@@ -216,9 +219,11 @@ void dt_stamps_write_folder(const char *folder, const char *key, const dt_tree *
         while (j < before->tree.count &&
                (order = dt_tree_order(before->tree.entries[j].path, entry->path)) < 0)
             j++;
-        if (fstatat(fd, entry->path, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
-            (acts[i] == DT_SENT_PLACE ||
-             (order == 0 && is_untouched(&before->stamps[j], entry, &info, fd))))
+        if (checked && order == 0 && acts[i] == DT_SENT_KEEP && entry->kind != DT_TREE_FOLDER)
+            stamps[i] = before->stamps[j];
+        else if (fstatat(fd, entry->path, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+                 (acts[i] == DT_SENT_PLACE ||
+                  (order == 0 && is_untouched(&before->stamps[j], entry, &info, fd))))
             stamps[i] = dt_stamp_settled(&info);
     }
     if (fd < 0 || !dt_stamps_are_kept(fd) || !dt_stamps_write(path.data, key, stamps, tree->count))
@@ -266,36 +271,75 @@ static bool is_plain(int folder)
            info.st_uid == geteuid() && !has_attributes(folder, ".");
 }
 
+/* Entries that one thread looks at: this takes a few microseconds each. */
+typedef struct span {
+    dt_survey *of;
+    int64_t first, end;
+} span;
+
+static void *look_at(void *argument)
+{
+    const span *part = argument;
+    const dt_stamped *all = part->of->all;
+    struct stat info;
+
+    for (int64_t i = part->first; i < part->end; i++) {
+        const dt_tree_entry *entry = &all->tree.entries[i];
+
+        if (fstatat(part->of->fd, entry->path, &info, AT_SYMLINK_NOFOLLOW) != 0)
+            part->of->states[i] = DT_ENTRY_ABSENT;
+        else if (is_untouched(&all->stamps[i], entry, &info, part->of->fd))
+            part->of->states[i] = DT_ENTRY_UNTOUCHED;
+        else
+            part->of->states[i] = DT_ENTRY_TOUCHED;
+    }
+    return NULL;
+}
+
+static void look_at_all(dt_survey *out)
+{
+    int64_t count = out->all->tree.count;
+    pthread_t threads[THREADS_MAX];
+    span spans[THREADS_MAX + 1];
+    int wanted = (int)(count / SPAN_LEAST), started = 0;
+
+    if (wanted > THREADS_MAX)
+        wanted = THREADS_MAX;
+    for (int i = 0; i <= wanted; i++)
+        spans[i] = (span){out, count * i / (wanted + 1), count * (i + 1) / (wanted + 1)};
+    while (started < wanted &&
+           pthread_create(&threads[started], NULL, look_at, &spans[started]) == 0)
+        started++;
+    for (int i = started; i <= wanted; i++)
+        look_at(&spans[i]);
+    for (int i = 0; i < started; i++)
+        pthread_join(threads[i], NULL);
+}
+
 /* Returns false if an entry of a folder is something else now, or its folder is not in the tree. */
 static bool look(dt_survey *out)
 {
     const dt_tree *tree = &out->all->tree;
     int64_t *above = dt_calloc((size_t)tree->count + 1, sizeof(*above)); /* indices of `names` */
     int64_t current = 0;
-    struct stat info;
     bool good = true;
 
+    look_at_all(out);
     for (int64_t i = 0; good && i < tree->count; i++) {
         const dt_tree_entry *entry = &tree->entries[i];
         const char *slash = strrchr(entry->path, '/');
+        dt_entry_state state = out->states[i];
 
         while (current > 0 && !is_below(entry->path, tree->entries[current - 1].path))
             current = above[current];
-        good = slash == NULL ? current == 0
-                             : current > 0 && strlen(tree->entries[current - 1].path) ==
-                                                  (size_t)(slash - entry->path);
-        if (!good || fstatat(out->fd, entry->path, &info, AT_SYMLINK_NOFOLLOW) != 0) {
-            out->states[i] = DT_ENTRY_ABSENT;
-        } else {
-            bool same = is_untouched(&out->all->stamps[i], entry, &info, out->fd);
-
-            out->names[current]++;
-            out->states[i] = same ? DT_ENTRY_UNTOUCHED : DT_ENTRY_TOUCHED;
-            out->touched += !same;
-            out->files += same && entry->kind == DT_TREE_FILE;
-            out->bytes += same ? entry->disk_bytes : 0;
-            good = same || entry->kind != DT_TREE_FOLDER;
-        }
+        good = (slash == NULL ? current == 0
+                              : current > 0 && strlen(tree->entries[current - 1].path) ==
+                                                   (size_t)(slash - entry->path)) &&
+               (entry->kind != DT_TREE_FOLDER || state != DT_ENTRY_TOUCHED);
+        out->names[current] += state != DT_ENTRY_ABSENT;
+        out->touched += state == DT_ENTRY_TOUCHED;
+        out->files += state == DT_ENTRY_UNTOUCHED && entry->kind == DT_TREE_FILE;
+        out->bytes += state == DT_ENTRY_UNTOUCHED ? entry->disk_bytes : 0;
         if (entry->kind == DT_TREE_FOLDER) {
             above[i + 1] = current;
             current = i + 1;

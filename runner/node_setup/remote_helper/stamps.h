@@ -47,9 +47,10 @@ void dt_stamps_read_folder(dt_stamped *out, const char *folder, dt_arena *arena)
 bool dt_stamps_write(const char *path, const char *key, const dt_stamp *stamps, int64_t count);
 
 /* Writes FOLDER.stamps after a build. acts: what the build did with each entry; one that it kept has a stamp only if it
- * is untouched since the build `before`. A failure is ignored: then there are no stamps. */
+ * is untouched since the build `before`. checked: it has been looked at just now. A failure is ignored: then there are no
+ * stamps. */
 void dt_stamps_write_folder(const char *folder, const char *key, const dt_tree *tree,
-                            const dt_sent_act *acts, const dt_stamped *before);
+                            const dt_sent_act *acts, const dt_stamped *before, bool checked);
 
 typedef enum dt_entry_state {
     DT_ENTRY_ABSENT,

@@ -75,7 +75,6 @@ static dt_status read_exactly(char *bytes, int64_t length, dt_error *err)
 static dt_status read_tree(building *job, dt_error *err)
 {
     int64_t length = 0;
-    json_t *json = NULL;
     dt_status st = DT_OK;
     char c;
 
@@ -90,10 +89,8 @@ static dt_status read_tree(building *job, dt_error *err)
     if (length > (int64_t)DT_TREE_BYTES_MAX)
         DT_THROW(err, DT_ERR_CORRUPT, "the list of files is too large");
     DT_TRY(read_exactly(dt_strbuf_extend(&job->text, (size_t)length), length, err));
-    DT_TRY(dt_json_parse(&json, job->text.data, (size_t)length, "the list of files", err));
-    DT_TRY(dt_tree_from_json(&job->tree, json, &job->arena, err));
+    DT_TRY(dt_tree_read_text(&job->tree, job->text.data, job->text.length, &job->arena, err));
 out:
-    json_decref(json);
     return st;
 }
 
@@ -344,7 +341,8 @@ static dt_status place_recorded(building *job, dt_error *err)
     if (unlink(setup) != 0 && errno != ENOENT)
         DT_THROW(err, DT_ERR_IO, "cannot remove '%s': %s", setup, strerror(errno));
     if (job->key != NULL)
-        dt_stamps_write_folder(job->folder, job->key, &job->tree, job->acts, &job->stamped);
+        dt_stamps_write_folder(job->folder, job->key, &job->tree, job->acts, &job->stamped,
+                               job->spare.path != NULL);
 out:
     return st;
 }

@@ -83,14 +83,16 @@ const char *dt_workdir_left_hint(const char *run_folder, const char *message, dt
 
 /* --- digests that are known
  *
- * CACHE/workdirs/KEY, where KEY is the digest of the folder's path, has a line for each file in the order of the tree:
- * "BYTES INODE DEVICE MODIFIED CHANGED DISK_BYTES DIGEST PATH" and a NUL. A file that still is as the line says is not
- * read. As in contents.h, CHANGED cannot be set, and files that changed within the last two seconds are not listed. The
- * kept content is checked when it is sent.
+ * CACHE/workdirs/KEY, where KEY is the digest of the folder's path, has lines that end with a NUL: "INODE MODIFIED CHANGED
+ * CHECKED" of CACHE/files, and for each file in the order of the tree "BYTES INODE DEVICE MODIFIED CHANGED DISK_BYTES
+ * DIGEST PATH". A file that still is as the line says is not read. As in contents.h, CHANGED cannot be set, and files
+ * that changed within the last two seconds are not listed. Its content is in CACHE/files if nothing was added or removed
+ * there since; after an hour this is looked up again, which notes the use. The content is checked when it is sent.
  */
 
 #define KNOWN_BYTES ((size_t)256 << 20)
 #define SETTLED_NS  ((int64_t)2000000000)
+#define CHECKED_NS  ((int64_t)3600 * 1000000000)
 
 typedef struct known_file {
     int64_t bytes, modified_ns, changed_ns, disk_bytes;
@@ -104,7 +106,9 @@ typedef struct known {
     dt_strbuf before, now;
     const char *at; /* in `before`: behind `next` */
     known_file next;
-    int64_t begin_ns;
+    const char *store; /* folder of the contents */
+    bool stored;       /* the contents of all listed files are there */
+    int64_t begin_ns, checked_ns;
 } known;
 
 static int64_t nanoseconds(const struct timespec *time)
@@ -140,6 +144,35 @@ static void known_step(known *list)
     list->at = list->next.path + strlen(list->next.path) + 1;
 }
 
+/* Appends what changes whenever a content is added or removed. */
+static void print_store(dt_strbuf *out, const char *store)
+{
+    struct stat info = {0};
+
+    (void)stat(store, &info);
+    dt_strbuf_add_fmt(out, "%llu %lld %lld ", (unsigned long long)info.st_ino,
+                      (long long)nanoseconds(&info.st_mtim), (long long)nanoseconds(&info.st_ctim));
+}
+
+/* Reads the line of the store. */
+static void known_begin(known *list)
+{
+    dt_strbuf now;
+
+    dt_strbuf_init(&now);
+    print_store(&now, list->store);
+    list->checked_ns = list->begin_ns;
+    if (strncmp(list->before.data, now.data, now.length) == 0) {
+        int64_t checked_ns = strtoll(list->before.data + now.length, NULL, 10);
+
+        list->stored = checked_ns <= list->begin_ns && list->begin_ns - checked_ns < CHECKED_NS;
+        if (list->stored)
+            list->checked_ns = checked_ns;
+    }
+    list->at = list->before.data + strlen(list->before.data) + 1;
+    dt_strbuf_release(&now);
+}
+
 static void known_open(known *out, const char *folder, const char *cache, dt_arena *arena)
 {
     char key[DT_DIGEST_SIZE];
@@ -160,57 +193,80 @@ static void known_open(known *out, const char *folder, const char *cache, dt_are
     if (dt_file_read(&out->before, out->path, KNOWN_BYTES, NULL) != DT_OK)
         dt_strbuf_reset(&out->before);
     dt_strbuf_add(&out->before, "", 0); /* allocates */
-    out->at = out->before.data;
+    out->store = dt_arena_printf(arena, "%s/" DT_CONTENTS_FOLDER, cache);
+    known_begin(out);
     known_step(out);
 }
 
 /* Adds a line, unless the file can change again within the same time. */
-static void known_add(known *list, const dt_tree_entry *entry, const struct stat *info)
+static void known_add(known *list, const dt_tree_entry *entry)
 {
-    if (list->path == NULL || nanoseconds(&info->st_ctim) > list->begin_ns - SETTLED_NS)
+    if (list->path == NULL || entry->changed_ns > list->begin_ns - SETTLED_NS)
         return;
     dt_strbuf_add_fmt(&list->now, "%lld %llu %llu %lld %lld %lld %s %s", (long long)entry->bytes,
-                      (unsigned long long)info->st_ino, (unsigned long long)info->st_dev,
-                      (long long)nanoseconds(&info->st_mtim),
-                      (long long)nanoseconds(&info->st_ctim), (long long)entry->disk_bytes,
-                      entry->digest, entry->path);
+                      (unsigned long long)entry->inode, (unsigned long long)entry->device,
+                      (long long)entry->time_ns, (long long)entry->changed_ns,
+                      (long long)entry->disk_bytes, entry->digest, entry->path);
     dt_strbuf_add_char(&list->now, '\0');
 }
 
-/* Sets what is known of the file; returns false if it has to be read. Files come in the order of the tree. */
-static bool known_find(known *list, dt_tree_entry *entry, struct stat *info, const char *path)
+/* Sets what is known of a file as it was listed; returns false if it has to be read. Files come in the order of the
+ * tree. */
+static bool known_find(known *list, dt_tree_entry *entry)
 {
     const known_file *file = &list->next;
     int order = 1;
 
     while (file->path != NULL && (order = dt_tree_order(file->path, entry->path)) < 0)
         known_step(list);
-    if (file->path == NULL || order != 0 || lstat(path, info) != 0 || !S_ISREG(info->st_mode) ||
-        file->bytes != (int64_t)info->st_size || file->inode != (uint64_t)info->st_ino ||
-        file->device != (uint64_t)info->st_dev ||
-        file->modified_ns != nanoseconds(&info->st_mtim) ||
-        file->changed_ns != nanoseconds(&info->st_ctim))
+    if (file->path == NULL || order != 0 || file->bytes != entry->bytes ||
+        file->inode != entry->inode || file->device != entry->device ||
+        file->modified_ns != entry->time_ns || file->changed_ns != entry->changed_ns)
         return false;
-    entry->mode = (int64_t)(info->st_mode & 0777);
-    entry->time_ns = file->modified_ns;
-    entry->bytes = file->bytes;
     entry->disk_bytes = file->disk_bytes;
     memcpy(entry->digest, file->digest, DT_DIGEST_SIZE - 1);
     entry->digest[DT_DIGEST_SIZE - 1] = '\0';
     return true;
 }
 
-/* Writes the list if it is another one. Errors are ignored: the files are read again. */
+/* Writes the file without a sync: a list that is lost or damaged is only made again. */
+static bool write_whole(const char *path, const dt_strbuf *text)
+{
+    bool whole = false;
+    dt_strbuf aside;
+    int fd;
+
+    dt_strbuf_init(&aside);
+    dt_strbuf_add_fmt(&aside, "%s.%ld.new", path, (long)getpid());
+    fd = open(aside.data, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd >= 0) {
+        whole = dt_file_write_all(fd, text->data, text->length, NULL) == DT_OK;
+        whole = close(fd) == 0 && whole && rename(aside.data, path) == 0;
+    }
+    if (fd >= 0 && !whole)
+        unlink(aside.data);
+    dt_strbuf_release(&aside);
+    return whole;
+}
+
+/* Writes the list. Errors are ignored: the files are read again. */
 static void known_close(known *list, bool complete)
 {
-    bool same =
-        list->now.length == list->before.length &&
-        (list->now.length == 0 || memcmp(list->now.data, list->before.data, list->now.length) == 0);
+    dt_strbuf text;
 
-    if (list->path != NULL && complete && !same)
-        (void)dt_file_write_atomic(list->path, list->now.data, list->now.length, 0600, NULL);
-    else if (list->path != NULL && same)
-        (void)utimensat(AT_FDCWD, list->path, NULL, 0); /* so that cache.c sees it as used */
+    dt_strbuf_init(&text);
+    if (list->path != NULL && complete) {
+        print_store(&text, list->store);
+        dt_strbuf_add_fmt(&text, "%lld", (long long)list->checked_ns);
+        dt_strbuf_add_char(&text, '\0');
+        dt_strbuf_add(&text, list->now.data, list->now.length);
+        if (text.length != list->before.length ||
+            memcmp(text.data, list->before.data, text.length) != 0)
+            (void)write_whole(list->path, &text);
+        else
+            (void)utimensat(AT_FDCWD, list->path, NULL, 0); /* so that cache.c sees it as used */
+    }
+    dt_strbuf_release(&text);
     dt_strbuf_release(&list->before);
     dt_strbuf_release(&list->now);
 }
@@ -280,9 +336,9 @@ static dt_status keep_file(dt_tree_entry *entry, bool *vanished, const char *pat
     struct stat info, after;
     int fd;
 
-    if (known_find(&all->known, entry, &info, path) &&
-        dt_contents_have(all->cache, entry->digest, entry->bytes, false)) {
-        known_add(&all->known, entry, &info);
+    if (known_find(&all->known, entry) &&
+        (all->known.stored || dt_contents_have(all->cache, entry->digest, entry->bytes, false))) {
+        known_add(&all->known, entry);
         return DT_OK;
     }
     fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -299,6 +355,9 @@ static dt_status keep_file(dt_tree_entry *entry, bool *vanished, const char *pat
         goto out;
     entry->mode = (int64_t)(info.st_mode & 0777);
     entry->time_ns = nanoseconds(&info.st_mtim);
+    entry->changed_ns = nanoseconds(&info.st_ctim);
+    entry->inode = (uint64_t)info.st_ino;
+    entry->device = (uint64_t)info.st_dev;
     DT_TRY(read_file(entry->digest, &entry->bytes, NULL, fd, info.st_size, path, all, err));
     entry->disk_bytes = disk_bytes(fd, &info, entry->bytes);
     if (all->cache == NULL)
@@ -311,8 +370,8 @@ static dt_status keep_file(dt_tree_entry *entry, bool *vanished, const char *pat
         entry->disk_bytes = disk_bytes(fd, &info, entry->bytes);
     }
     if (fstat(fd, &after) == 0 && after.st_size == entry->bytes &&
-        nanoseconds(&after.st_ctim) == nanoseconds(&info.st_ctim))
-        known_add(&all->known, entry, &after);
+        nanoseconds(&after.st_ctim) == entry->changed_ns)
+        known_add(&all->known, entry);
 out:
     dt_content_drop(&content);
     if (fd >= 0)

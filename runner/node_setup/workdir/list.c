@@ -115,18 +115,22 @@ static dt_status add_link(listing *all, const char *path, dt_error *err)
                err);
 }
 
+static int64_t nanoseconds(const struct timespec *time)
+{
+    return (int64_t)time->tv_sec * 1000000000 + time->tv_nsec;
+}
+
 static dt_status add_file(listing *all, const char *path, const struct stat *info, dt_error *err)
 {
-    if (access(full_path(all, path), R_OK) != 0 && errno == EACCES)
-        return DT_FAIL(err, DT_ERR_RECIPE,
-                       "workdir: cannot read '%s': make it readable, or name it in "
-                       "'%s/" DT_WORKDIR_IGNORE_FILE "'",
-                       full_path(all, path), all->folder);
     return add(all,
                (dt_tree_entry){.kind = DT_TREE_FILE,
                                .path = path,
                                .mode = (int64_t)(info->st_mode & 0777),
-                               .bytes = (int64_t)info->st_size},
+                               .bytes = (int64_t)info->st_size,
+                               .time_ns = nanoseconds(&info->st_mtim),
+                               .inode = (uint64_t)info->st_ino,
+                               .device = (uint64_t)info->st_dev,
+                               .changed_ns = nanoseconds(&info->st_ctim)},
                err);
 }
 
@@ -284,7 +288,8 @@ static bool is_sent(listing *all, const char *path, const struct stat *info)
 
 static dt_status list_folder(listing *all, const char *path, int depth, dt_error *err);
 
-static dt_status list_entry(listing *all, const char *folder, const char *name, int depth,
+/* in: descriptor of the folder. */
+static dt_status list_entry(listing *all, int in, const char *folder, const char *name, int depth,
                             dt_error *err)
 {
     const char *path =
@@ -293,7 +298,7 @@ static dt_status list_entry(listing *all, const char *folder, const char *name, 
     dt_status st = DT_OK;
     struct stat info;
 
-    if (lstat(full_path(all, path), &info) != 0)
+    if (fstatat(in, name, &info, AT_SYMLINK_NOFOLLOW) != 0)
         return DT_OK; /* it vanished */
     if (!is_sent(all, path, &info))
         return DT_OK;
@@ -326,7 +331,7 @@ static dt_status list_folder(listing *all, const char *path, int depth, dt_error
     size_t lines = all->lines.count, git_lines = all->git_lines.count;
     struct dirent **names = NULL;
     dt_status st = DT_OK;
-    int count = 0;
+    int count = 0, in = -1;
 
     if (depth > DEPTH_MAX)
         DT_THROW(err, DT_ERR_RECIPE,
@@ -335,7 +340,8 @@ static dt_status list_folder(listing *all, const char *path, int depth, dt_error
     if (depth == 0 ? is_in_repository(all)
                    : has_git(full_path(all, path), strlen(full_path(all, path)), all->arena))
         ask_git(all, path, NULL);
-    count = scandir(full_path(all, path), &names, is_wanted, by_bytes);
+    in = open(full_path(all, path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    count = in >= 0 ? scandirat(in, ".", &names, is_wanted, by_bytes) : -1;
     if (count < 0 && depth > 0 && errno == ENOENT)
         count = 0; /* it vanished */
     if (count < 0)
@@ -346,8 +352,10 @@ static dt_status list_folder(listing *all, const char *path, int depth, dt_error
     if (all->git == NULL)
         DT_TRY(add_lines(&all->git_lines, all, path, ".gitignore", err));
     for (int i = 0; i < count; i++)
-        DT_TRY(list_entry(all, path, names[i]->d_name, depth, err));
+        DT_TRY(list_entry(all, in, path, names[i]->d_name, depth, err));
 out:
+    if (in >= 0)
+        close(in);
     for (int i = 0; i < count; i++)
         free(names[i]);
     free(names);

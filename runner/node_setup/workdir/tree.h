@@ -31,6 +31,8 @@ typedef struct dt_tree_entry {
     int64_t bytes, time_ns;
     int64_t disk_bytes; /* without holes; at most `bytes` */
     char digest[DT_DIGEST_SIZE];
+    uint64_t inode, device; /* of a file of this machine; not in the document */
+    int64_t changed_ns;     /* the same */
 } dt_tree_entry;
 
 typedef struct dt_tree {
@@ -42,7 +44,9 @@ typedef struct dt_tree {
 void dt_tree_digest(char *hex, const dt_tree *tree);
 void dt_tree_print(dt_strbuf *out, const dt_tree *tree); /* appends the document */
 json_t *dt_tree_to_json(const dt_tree *tree);            /* new reference */
-/* Checks everything: the document can come from another machine. DT_ERR_CORRUPT. */
+/* Both check everything: the document can come from another machine. DT_ERR_CORRUPT. text: ends with a NUL. */
+dt_status dt_tree_read_text(dt_tree *out, const char *text, size_t length, dt_arena *arena,
+                            dt_error *err);
 dt_status dt_tree_from_json(dt_tree *out, const json_t *json, dt_arena *arena, dt_error *err);
 dt_status dt_tree_write(const dt_tree *tree, const char *path, dt_error *err);
 /* DT_ERR_NOT_FOUND: the file does not exist. */
