@@ -71,7 +71,7 @@ lines)
     for step in 1 2 3; do echo "[12:00] step $step of 3, loss 0.$step (lr 1e-0$step)"; done
     echo "step x loss y"
     ;;
-saves) # N steps of 0.1 s: saves every fifth one, ends with code 7 at step DIE, resumes as its arguments say
+saves) # N steps of 0.05 s: saves every fifth one, ends with code 7 at step DIE, resumes as its arguments say
     last=0
     [ "${4:-}" = --from ] && last=$(cat "$5/step")
     echo "from=${DTRUN_RESUME_FROM:-none} last=$last"
@@ -79,7 +79,7 @@ saves) # N steps of 0.1 s: saves every fifth one, ends with code 7 at step DIE, 
     while [ "$last" -lt "$2" ]; do
         last=$((last + 1))
         say $last 0.5
-        sleep 0.1
+        sleep 0.05
         if [ $((last % 5)) = 0 ]; then
             mkdir ckpt/tmp
             echo $last >ckpt/tmp/step
@@ -97,7 +97,7 @@ last) # overwrites one file, and one in a folder, whose names contain no step
         say $step 0.5
         echo $step >last.pt
         echo $step >held/step
-        sleep 0.3
+        sleep 0.15
     done
     [ "$DTRUN_ATTEMPT" = 1 ] && exit 7
     exit 0
