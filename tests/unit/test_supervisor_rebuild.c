@@ -480,6 +480,24 @@ static void test_a_release_in_a_later_attempt_proves_the_node_of_an_earlier_one(
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, test_store_setup, test_store_teardown)
 
+/* The first lines of a record tell that an attempt goes on; a record that they tell nothing about may have ended. */
+static void test_the_first_lines_tell_whether_an_attempt_goes_on(void **state)
+{
+    test_store *t = *state;
+
+    for (int one = 0; one < DT_RUN_STATE_COUNT; one++) {
+        keep(t, 1, (dt_run_state)one, 5);
+        assert_int_equal(dt_attempt_record_may_have_ended(folder_of(t), 1),
+                         dt_run_state_is_terminal((dt_run_state)one));
+    }
+    put(t, "attempt-1/history.json",
+        "{\n  \"name\": \"\\n  \\\"state\\\": \\\"running\\\"\"\n}");
+    assert_true(dt_attempt_record_may_have_ended(folder_of(t), 1));
+    put(t, "attempt-1/history.json", "");
+    assert_true(dt_attempt_record_may_have_ended(folder_of(t), 1));
+    assert_true(dt_attempt_record_may_have_ended(folder_of(t), 2));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -490,6 +508,7 @@ int main(void)
         TEST(test_one_that_ran_is_running),
         TEST(test_a_stop_that_was_asked_for_is_not_forgotten),
         TEST(test_an_older_store_is_brought_forward),
+        TEST(test_the_first_lines_tell_whether_an_attempt_goes_on),
         TEST(test_attempts_of_which_nothing_is_known_keep_their_numbers),
         TEST(test_what_a_newer_dtrun_kept_is_left_alone),
         TEST(test_an_end_that_an_older_store_does_not_know),

@@ -241,6 +241,31 @@ out:
     return st;
 }
 
+/* A text in the file cannot have a line break, so the first line that begins so has the state. */
+bool dt_attempt_record_may_have_ended(const char *folder, int64_t attempt)
+{
+    static const char key[] = "\n  \"state\": \"";
+    char begin[1024] = "", *name;
+    dt_run_state state;
+    dt_strbuf path;
+    FILE *file;
+
+    dt_strbuf_init(&path);
+    write_path(&path, folder, attempt);
+    file = fopen(path.data, "re");
+    dt_strbuf_release(&path);
+    if (file != NULL) {
+        begin[fread(begin, 1, sizeof(begin) - 1, file)] = '\0';
+        fclose(file);
+    }
+    name = strstr(begin, key);
+    if (name == NULL)
+        return true;
+    name += sizeof(key) - 1;
+    name[strcspn(name, "\"")] = '\0';
+    return !dt_run_state_parse(&state, name) || dt_run_state_is_terminal(state);
+}
+
 /* --- plan.json and place.json */
 
 #define MAX_BYTES ((size_t)16 << 20)

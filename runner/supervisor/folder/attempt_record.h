@@ -34,6 +34,9 @@ dt_status dt_attempt_record_write(const dt_attempt_record *record, const char *f
 /* DT_ERR_NOT_FOUND, DT_ERR_CORRUPT; DT_ERR_UNSUPPORTED: written by another version of dtrun. */
 dt_status dt_attempt_record_read(dt_attempt_record *out, const char *folder, int64_t attempt,
                                  dt_arena *arena, dt_error *err);
+/* Returns whether the record may say that the attempt has ended: false if its first lines, which alone are read, name a
+ * state before the end. */
+bool dt_attempt_record_may_have_ended(const char *folder, int64_t attempt);
 /* Returns the newest attempt that has a record, 0 if there is none. Numbers have no gaps, except
  * for attempts that no supervisor ever followed. */
 int64_t dt_attempt_record_newest(const char *folder);

@@ -108,6 +108,7 @@ static dt_status store_lag_find(dt_store_lag *out, dt_store *store, const char *
     if (out->stored < out->newest) {
         out->what = DT_STORE_LAG_ROWS;
     } else if (out->stored == out->newest && !out->stored_ended &&
+               dt_attempt_record_may_have_ended(folder, out->newest) &&
                dt_attempt_record_read(&record, folder, out->newest, arena, NULL) == DT_OK &&
                dt_run_state_is_terminal(record.run.state)) {
         DT_TRY(has_journals(&all, store, &record, arena, err));

@@ -216,10 +216,9 @@ static int by_id(const void *key, const void *mark)
 }
 
 /* True if the store has everything of the run: its newest attempt has ended there, and the
- * folder has no later one. Does not open any file. */
-static bool is_settled(const dt_run_mark *marks, int64_t count, DIR *runs, const char *run)
+ * folder has no later one. mark: what the store has, or NULL. Does not open any file. */
+static bool is_settled(const dt_run_mark *mark, DIR *runs, const char *run)
 {
-    const dt_run_mark *mark = bsearch(run, marks, (size_t)count, sizeof(marks[0]), by_id);
     char next[300];
 
     if (mark == NULL || !mark->ended)
@@ -230,7 +229,7 @@ static bool is_settled(const dt_run_mark *marks, int64_t count, DIR *runs, const
 
 typedef struct lost {
     const char *run;
-    int64_t created_ms; /* 0: unknown */
+    int64_t created_ms; /* 0: unknown, or the store has a number for the run already */
 } lost;
 
 static int by_creation(const void *a, const void *b)
@@ -260,17 +259,19 @@ static int64_t find_unsettled(lost **out, dt_store *store, const char *runs, dt_
     DIR *dir = opendir(runs);
     int64_t count, found = 0, capacity = 0;
     struct dirent *entry;
+    const dt_run_mark *mark;
     dt_run_mark *marks;
 
     *out = NULL;
     if (dt_store_run_marks(store, &marks, &count, arena, NULL) != DT_OK)
         count = 0;
     while (dir != NULL && (entry = readdir(dir)) != NULL) {
-        if (entry->d_name[0] == '.' || is_settled(marks, count, dir, entry->d_name))
+        mark = bsearch(entry->d_name, marks, (size_t)count, sizeof(marks[0]), by_id);
+        if (entry->d_name[0] == '.' || is_settled(mark, dir, entry->d_name))
             continue;
         *out = dt_array_room(*out, found + 1, &capacity, sizeof(**out));
         (*out)[found++] = (lost){dt_arena_strdup(arena, entry->d_name),
-                                 find_creation(runs, entry->d_name, arena)};
+                                 mark == NULL ? find_creation(runs, entry->d_name, arena) : 0};
     }
     if (dir != NULL)
         closedir(dir);
