@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 
-from node_folder import agent, build, cache, folder, forget, read, tree, work, write
+from node_folder import agent, build, cache, folder, forget, read, time_ns, tree, work, write
 
 big = 'x' * 3000000
 # a build that ends while it places a file, as if it was killed, and then a build of another content
@@ -59,6 +59,17 @@ assert read('other') == 'a file' and os.readlink(folder + '/same') == 'made'
 assert "'other/z', 'same', 'sub/x'" in build(
     tree(other=None, other__z='z 2', same=['target 2'], sub=None, sub__x='x 2'), code=4)
 assert sorted(forget()) == ['other', 'same', 'sub'] and len(os.listdir(work + '/elsewhere/sub')) == 2
+# files that were only touched on the launch machine still count as sent
+shutil.rmtree(work + '/nodes')
+touched = tree(a='a', link=['a'], sub=None, sub__b='b')
+build(touched)
+write('own', 'of the command')
+for entry in touched['entries']:
+    if entry[0] == 'file':
+        entry[4] += 10**9
+build(touched)
+assert os.lstat(folder + '/a').st_mtime_ns == time_ns + 10**9
+assert forget() == ['own']
 # names that JSON escapes, and a list in another form
 shutil.rmtree(work + '/nodes')
 odd = {'q"uote': '1', 'back\\slash': '2', 'tab\t': '3', '\xe4': '4', 'plain': '5', 'link"': ['q"uote']}

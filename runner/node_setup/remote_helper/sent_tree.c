@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -162,7 +163,9 @@ dt_sent_act dt_sent_tree_decide(dt_sent_tree *tree, const dt_tree_entry *entry)
     case DT_SENT_SETUP:
         return DT_SENT_PLACE;
     case DT_SENT_PLACED:
-        return unchanged ? DT_SENT_KEEP : DT_SENT_PLACE;
+        return !unchanged                        ? DT_SENT_PLACE
+               : sent->time_ns != entry->time_ns ? DT_SENT_DATE
+                                                 : DT_SENT_KEEP;
     case DT_SENT_FOLDER:
         if (entry->kind == DT_TREE_FOLDER || (unchanged && !tree->adds))
             return DT_SENT_KEEP;
@@ -279,6 +282,17 @@ static dt_status clear(const char *path, bool for_folder, dt_error *err)
         return DT_OK;
     if ((S_ISDIR(info.st_mode) ? rmdir(path) : unlink(path)) != 0)
         return DT_FAIL(err, DT_ERR_IO, "cannot replace '%s': %s", path, strerror(errno));
+    return DT_OK;
+}
+
+dt_status dt_sent_tree_date(const char *path, const dt_tree_entry *entry, dt_error *err)
+{
+    const struct timespec time = {.tv_sec = (time_t)(entry->time_ns / 1000000000),
+                                  .tv_nsec = (long)(entry->time_ns % 1000000000)};
+    const struct timespec times[] = {time, time};
+
+    if (utimensat(AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW) != 0)
+        return DT_FAIL(err, DT_ERR_IO, "cannot set the time of '%s': %s", path, strerror(errno));
     return DT_OK;
 }
 

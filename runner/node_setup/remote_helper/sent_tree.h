@@ -50,6 +50,7 @@ dt_sent_state dt_sent_tree_state(dt_sent_tree *tree, const char *path);
 
 typedef enum dt_sent_act {
     DT_SENT_KEEP,     /* it is there, or the command changed it and the entry did not change */
+    DT_SENT_DATE,     /* it is there with another time of change */
     DT_SENT_PLACE,    /* nothing is there, or what was placed is replaced */
     DT_SENT_CONFLICT, /* the command changed or made it, and the entry changed too */
 } dt_sent_act;
@@ -60,6 +61,8 @@ dt_sent_act dt_sent_tree_decide(dt_sent_tree *tree, const dt_tree_entry *entry);
 /* Removes what was placed, except entries of `spared` (may be NULL), and folders that are empty then. */
 dt_status dt_sent_tree_remove(dt_sent_tree *tree, const dt_tree *spared, dt_error *err);
 
+/* Gives the file at `path` the time of the entry. */
+dt_status dt_sent_tree_date(const char *path, const dt_tree_entry *entry, dt_error *err);
 /* Places an entry at `path`: a file is made at `unfinished` first, where nothing is, and replaces what is
  * there. move: the store gives its content away. */
 dt_status dt_sent_tree_place(const char *path, const char *unfinished, const dt_tree_entry *entry,

@@ -283,10 +283,14 @@ static dt_status place_all(building *job, dt_error *err)
     for (int64_t i = 0; i < job->tree.count; i++) {
         const dt_tree_entry *entry = &job->tree.entries[i];
 
-        if (job->acts[i] != DT_SENT_PLACE)
+        if (job->acts[i] != DT_SENT_PLACE && job->acts[i] != DT_SENT_DATE)
             continue;
         dt_strbuf_reset(&path);
         dt_strbuf_add_fmt(&path, "%s/%s", job->place, entry->path);
+        if (job->acts[i] == DT_SENT_DATE) {
+            DT_TRY(dt_sent_tree_date(path.data, entry, err));
+            continue;
+        }
         DT_TRY(dt_sent_tree_place(path.data, unfinished, entry, job->cache.data,
                                   move && !is_needed_again(job, i), err));
     }
