@@ -47,34 +47,21 @@ static dt_status add_file(dt_bundle *bundle, const char *folder, const char *nam
                           dt_arena *arena, dt_error *err)
 {
     dt_bundle_file *file = &bundle->files[bundle->file_count];
-    char glibc[DT_GLIBC_SIZE];
+    dt_program_facts facts;
     dt_status st = DT_OK;
-    struct stat info;
-    void *bytes;
-    int fd = -1;
 
     if (bundle->file_count == FILES_MAX)
         DT_THROW(err, DT_ERR_UNSUPPORTED, "the engine needs more than %d libraries", FILES_MAX);
+    DT_TRY(dt_program_files_look(&facts, bundle->known, path, err));
     file->name = dt_arena_printf(arena, "%s/%s", folder, name);
     file->path = dt_arena_strdup(arena, path);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &info) != 0 || info.st_size == 0)
-        DT_THROW(err, DT_ERR_IO, "cannot read '%s': %s", path,
-                 fd >= 0 && info.st_size == 0 ? "it is empty" : strerror(errno));
-    bytes = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (bytes == MAP_FAILED)
-        DT_THROW(err, DT_ERR_IO, "cannot read '%s': %s", path, strerror(errno));
-    dt_digest_of(file->digest, bytes, (size_t)info.st_size);
-    munmap(bytes, (size_t)info.st_size);
-    DT_TRY(dt_glibc_highest(glibc, path, err));
-    if (dt_glibc_compare(glibc, bundle->glibc) > 0)
-        memcpy(bundle->glibc, glibc, sizeof(glibc));
-    file->bytes = info.st_size;
-    bundle->bytes += info.st_size;
+    file->bytes = facts.bytes;
+    memcpy(file->digest, facts.digest, sizeof(file->digest));
+    if (dt_glibc_compare(facts.glibc, bundle->glibc) > 0)
+        memcpy(bundle->glibc, facts.glibc, sizeof(bundle->glibc));
+    bundle->bytes += facts.bytes;
     bundle->file_count++;
 out:
-    if (fd >= 0)
-        close(fd);
     return st;
 }
 
@@ -242,11 +229,13 @@ static int by_name(const void *a, const void *b)
 
 dt_status dt_bundle_make(dt_bundle *out, bool gpus, dt_arena *arena, dt_error *err)
 {
+    dt_program_files known;
     dt_status st = DT_OK;
     const char *engine;
     dt_strbuf text;
 
-    *out = (dt_bundle){0};
+    dt_program_files_open(&known);
+    *out = (dt_bundle){.known = &known};
     dt_strbuf_init(&text);
     out->files = dt_arena_alloc_array(arena, FILES_MAX, sizeof(out->files[0]));
     DT_TRY(dt_dir_program(&engine, "dtrun-engine", "DTRUN_ENGINE", arena, err));
@@ -259,6 +248,8 @@ dt_status dt_bundle_make(dt_bundle *out, bool gpus, dt_arena *arena, dt_error *e
                           out->files[i].digest);
     dt_digest_of(out->hash, text.data, text.length);
 out:
+    out->known = NULL;
+    dt_program_files_close(&known);
     dt_strbuf_release(&text);
     return st;
 }

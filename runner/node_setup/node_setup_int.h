@@ -12,6 +12,7 @@
 #include "runner/node_setup/glibc.h"
 #include "runner/node_setup/node_setup.h"
 #include "runner/node_setup/probe/probe.h"
+#include "runner/node_setup/program_files.h"
 #include "runner/transport/remote.h"
 
 /* bundle: collects the engine and its libraries except glibc from this machine, and copies them to nodes.
@@ -39,9 +40,10 @@ typedef struct dt_bundle {
     char glibc[DT_GLIBC_SIZE]; /* the oldest version that its programs run with */
     int64_t bytes, file_count;
     dt_bundle_file *files;
+    dt_program_files *known; /* while the bundle is made */
 } dt_bundle;
 
-/* Reads all files, which takes about ten milliseconds, or a second with `gpus`. DT_ERR_IO: the
+/* Reads files that are new or have changed: all of them take about ten milliseconds, or a second with `gpus`. DT_ERR_IO: the
  * installation is incomplete; DT_ERR_UNSUPPORTED: it has no GPU part. */
 dt_status dt_bundle_make(dt_bundle *out, bool gpus, dt_arena *arena, dt_error *err);
 

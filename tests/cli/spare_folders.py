@@ -225,7 +225,7 @@ random.seed(1)
 end = work + '/nodes/run/attempt-1/node-0'
 times = {}
 fresh_first, fresh_second = fresh(first), fresh(second)
-for round in range(24):
+for round in range(16):
     what = second if round % 2 else first
     words = ('tree', folder, KEY) if round % 4 < 2 else ('forget', end, '-', folder)
     if round % 4 >= 2:

@@ -26,9 +26,10 @@
 
 #define LEAVE_SECONDS \
     12.0 /* time limit for an agent to exit; without a supervisor it exits after 10 s */
-#define NAMES_BYTES ((size_t)16 << 20)
-#define NAMES_MAX   1000
-#define DEPTH_MAX   200
+#define LOOK_SECONDS 0.002
+#define NAMES_BYTES  ((size_t)16 << 20)
+#define NAMES_MAX    1000
+#define DEPTH_MAX    200
 
 /* Returns true for a path of the form FRONTn or FRONTn/BACKm below .../nodes/RUN; other paths are
  * refused. */
@@ -71,7 +72,7 @@ static dt_status await_agent(const char *folder, dt_error *err)
     while (dt_file_exists(path.data) && dt_file_lock(&lock, path.data, NULL) == DT_ERR_BUSY) {
         if (dt_clock_monotonic_seconds() > deadline)
             DT_THROW(err, DT_ERR_BUSY, "an agent still serves '%s'", folder);
-        dt_clock_sleep_seconds(0.02);
+        dt_clock_sleep_seconds(LOOK_SECONDS);
     }
 out:
     if (lock >= 0)
