@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,8 +19,10 @@
 #include "base/file.h"
 #include "base/process.h"
 
-#define LOOK_SECONDS      0.002 /* first pause between two looks at a program that is about to end */
+#define LOOK_SECONDS \
+    0.002 /* without a pidfd: first pause between two looks at a program that is about to end */
 #define LOOK_MOST_SECONDS 0.05
+#define PIDFD_SECONDS     10   /* with a pidfd: the longest wait before another look */
 #define SLICE_MS          100  /* how often the program's end is checked while its output is open */
 #define AFTER_SECONDS     0.25 /* for output that arrives after the program's end */
 #define SLOTS             1024
@@ -258,18 +261,32 @@ bool dt_child_has_ended(dt_child *child, int *code)
     return true;
 }
 
-/* The pauses grow: most programs end at once. */
+/* Waits for the program's end, or for `pause` seconds. The pauses without a pidfd grow: most programs end at once. */
+static void await_end(int pidfd, double *pause, double left)
+{
+    struct pollfd end = {pidfd, POLLIN, 0};
+
+    if (pidfd >= 0) {
+        (void)poll(&end, 1, (int)(1e3 * fmin(left, PIDFD_SECONDS)) + 1);
+        return;
+    }
+    dt_clock_sleep_seconds(*pause);
+    *pause = fmin(2 * *pause, LOOK_MOST_SECONDS);
+}
+
 bool dt_child_wait(dt_child *child, int *code, double seconds)
 {
-    double deadline = dt_clock_monotonic_seconds() + seconds, pause = LOOK_SECONDS;
+    double deadline = dt_clock_monotonic_seconds() + seconds, pause = LOOK_SECONDS, left = seconds;
+    int pidfd = child->pid > 0 ? (int)syscall(SYS_pidfd_open, child->pid, 0) : -1;
+    bool ended;
 
-    while (!dt_child_has_ended(child, code)) {
-        if (dt_clock_monotonic_seconds() > deadline)
-            return false;
-        dt_clock_sleep_seconds(pause);
-        pause = fmin(2 * pause, LOOK_MOST_SECONDS);
+    while (!(ended = dt_child_has_ended(child, code)) && left >= 0) {
+        await_end(pidfd, &pause, left);
+        left = deadline - dt_clock_monotonic_seconds();
     }
-    return true;
+    if (pidfd >= 0)
+        close(pidfd);
+    return ended;
 }
 
 void dt_child_end(dt_child *child)

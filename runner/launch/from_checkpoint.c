@@ -32,23 +32,22 @@ dt_status dt_from_checkpoint_ref(const char **run, const char **which, const cha
     return DT_OK;
 }
 
+/* The newest checkpoint is read completely, to skip damaged ones: once, since it may take a second. */
 dt_status dt_from_checkpoint_find(const char **path, dt_store *store, const dt_run *run,
                                   const char *which, const dt_call *call, dt_error *err)
 {
-    const char *parent, *newest = "";
+    dt_error problem = DT_ERROR_INIT;
     dt_status st = DT_OK;
 
     DT_TRY(dt_task_refuse(run, "give a checkpoint", call->arena, err));
-    if (which == NULL) {
-        DT_TRY(dt_run_path(&parent, run->id, "checkpoints", call->arena, err));
-        DT_TRY(dt_checkpoint_find_newest(&newest, parent, call->arena, err));
-    }
-    if (newest == NULL)
+    st = dt_existing_run_checkpoint_path(path, store, run, which, call->arena, &problem);
+    if (st == DT_ERR_NOT_FOUND && which == NULL)
         DT_THROW(err, DT_ERR_NOT_FOUND,
                  "run '%s' has no complete checkpoint: it is %s, and one is saved every"
                  " checkpoint.every steps and at the end",
                  run->id, dt_run_state_name(run->state));
-    DT_TRY(dt_existing_run_checkpoint_path(path, store, run, which, call->arena, err));
+    if (st != DT_OK)
+        DT_THROW(err, st, "%s", problem.message);
 out:
     return st;
 }
