@@ -174,6 +174,7 @@ static void cpu_close(dt_device *device)
 
     if (state == NULL)
         return;
+    dt_cpu_team_free(state->team);
     dt_cpu_products_free(state->products);
     free(state->scratch);
     free(state);
@@ -237,4 +238,35 @@ dt_status dt_cpu_scratch_take(dt_cpu_scratch *out, dt_device *device, int64_t fl
     out->base = state->scratch;
     out->stride = stride;
     return DT_OK;
+}
+
+dt_status dt_cpu_pieces_run(dt_device *device, int64_t work, dt_cpu_piece *run, void *self,
+                            int64_t pieces, dt_cpu_coming coming, dt_error *err)
+{
+    dt_cpu_state *state = device->state;
+
+    dt_progress_made();
+    if (dt_cpu_threads(device, work) == 1) {
+        for (int64_t i = 0; i < pieces; i++)
+            run(self, 0, i);
+        return DT_OK;
+    }
+    if (state->team == NULL && (state->team = dt_cpu_team_new(device->threads)) == NULL)
+        return DT_FAIL(err, DT_ERR_NOMEM, "no memory for %d threads", device->threads);
+    dt_cpu_team_run(state->team, run, self, pieces, coming);
+    return DT_OK;
+}
+
+dt_cpu_coming dt_cpu_coming_after(dt_device *device, const void *w, size_t bytes)
+{
+    dt_cpu_state *state = device->state;
+    uint64_t hash = (uint64_t)(uintptr_t)w / ALIGN * 0x9e3779b97f4a7c15u;
+    dt_cpu_after *entry = &state->after[hash >> 32 & (DT_CPU_AFTER - 1)];
+
+    if (state->last != NULL)
+        state->last->next = (dt_cpu_coming){w, bytes};
+    if (entry->w != w)
+        *entry = (dt_cpu_after){.w = w};
+    state->last = entry;
+    return entry->next;
 }

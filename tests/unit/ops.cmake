@@ -40,3 +40,7 @@ if(NOT DT_SANITIZE)
     endif()
   endif()
 endif()
+
+# The CPU's threads in generation.
+dt_test(NAME ops_team LABEL unit THREADS NUMERIC LIBS dt_cpu
+  SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/test_ops_team.c)

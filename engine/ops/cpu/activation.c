@@ -99,7 +99,8 @@ dt_status DT_CPU_NAME(activation_forward)(dt_device *device, dt_tensor *y, const
 
     DT_TRY(dt_row_check(x, "activation", err));
     DT_TRY(dt_cpu_scratch_take(&scratch, device, 2 * DT_ROW_CHUNK, err));
-#pragma omp parallel num_threads(dt_cpu_threads(device, elems *ACTIVATION_WORK))
+#pragma omp parallel num_threads( \
+    dt_cpu_threads_rows(device, dt_tensor_rows(x), elems *ACTIVATION_WORK))
     {
         dt_cpu_share share = dt_cpu_share_mine(elems, DT_ROW_CHUNK);
         float *mine = dt_cpu_scratch_mine(scratch);
@@ -250,7 +251,7 @@ dt_status DT_CPU_NAME(gate_forward)(dt_device *device, dt_tensor *y, const dt_te
     DT_ASSERT(dt_tensor_elems(x) == 2 * n * f && dt_tensor_cols(x) == 2 * f);
     DT_TRY(dt_row_check(x, "gate", err));
     DT_TRY(dt_cpu_scratch_take(&scratch, device, 3 * DT_ROW_CHUNK, err));
-#pragma omp parallel num_threads(dt_cpu_threads(device, n *f *GATE_WORK))
+#pragma omp parallel num_threads(dt_cpu_threads_rows(device, n, n *f *GATE_WORK))
     {
         dt_cpu_share share = dt_cpu_share_mine(n * pieces_of(f), 1);
         float *mine = dt_cpu_scratch_mine(scratch);
@@ -346,7 +347,8 @@ dt_status DT_CPU_NAME(softcap_forward)(dt_device *device, dt_tensor *y, const dt
 
     DT_TRY(dt_row_check(x, "softcap", err));
     DT_TRY(dt_cpu_scratch_take(&scratch, device, 2 * DT_ROW_CHUNK, err));
-#pragma omp parallel num_threads(dt_cpu_threads(device, elems *SOFTCAP_WORK))
+#pragma omp parallel num_threads( \
+    dt_cpu_threads_rows(device, dt_tensor_rows(x), elems *SOFTCAP_WORK))
     {
         dt_cpu_share share = dt_cpu_share_mine(elems, DT_ROW_CHUNK);
         float *mine = dt_cpu_scratch_mine(scratch);

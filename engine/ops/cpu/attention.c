@@ -170,35 +170,55 @@ static void attend(const few_head *h, const dt_qkv *x, dt_tensor *out, float *ls
                 h->rows);
 }
 
+/* All key heads with their query heads, of all sequences. */
+typedef struct few_heads {
+    const shape *s;
+    const dt_qkv *x;
+    dt_tensor *out, *lse;
+    dt_cpu_scratch scratch;
+} few_heads;
+
+/* Implements dt_cpu_piece: one key head of a sequence. */
+static void run_head(void *self, int thread, int64_t piece)
+{
+    const few_heads *all = self;
+    const shape *s = all->s;
+    int64_t b = piece / s->groups, group = piece % s->groups;
+    float *mine = all->scratch.base + (size_t)thread * all->scratch.stride;
+    few_head h = {.s = s,
+                  .k = place_of(&all->x->k, b, group),
+                  .v = place_of(&all->x->v, b, group),
+                  .keys = keys_of(s, b, 0),
+                  .q = mine,
+                  .out = mine + s->group * s->d,
+                  .scores = mine + 2 * s->group * s->d,
+                  .rows = mine + s->group * (2 * s->d + s->sp)};
+
+    attend(&h, all->x, all->out, (float *)all->lse->data + piece * s->group, b, group);
+    dt_progress_made();
+}
+
 dt_status DT_CPU_NAME(attention_few)(dt_device *device, dt_tensor *out, dt_tensor *lse,
                                      const dt_qkv *x, const dt_attention_args *args, dt_error *err)
 {
     dt_status st = DT_OK;
     shape s = shape_of(x, args);
-    int64_t each = s.group * (2 * s.d + s.sp) + KEYS * s.d;
-    dt_cpu_scratch scratch;
+    int64_t each = s.group * (2 * s.d + s.sp) + KEYS * s.d, work = s.b * s.tk * s.heads * s.d;
+    few_heads all = {.s = &s, .x = x, .out = out, .lse = lse};
 
     DT_ASSERT(s.tq == 1 && args->p == 0);
-    DT_TRY(dt_cpu_scratch_take(&scratch, device, each, err));
-#pragma omp parallel num_threads(dt_cpu_threads(device, s.b *s.tk *s.heads *s.d))
+    DT_TRY(dt_cpu_scratch_take(&all.scratch, device, each, err));
+    if (s.b == 1 &&
+        !(x->q.dtype == DT_BF16 && dt_cpu_amx_offered())) { /* as the products of this row */
+        DT_TRY(dt_cpu_pieces_run(device, work, run_head, &all, s.groups, (dt_cpu_coming){0}, err));
+        goto out;
+    }
+#pragma omp parallel num_threads(dt_cpu_threads(device, work))
     {
         dt_cpu_share share = dt_cpu_share_mine(s.b * s.groups, 1);
-        float *mine = dt_cpu_scratch_mine(scratch);
 
-        for (int64_t task = share.begin; task < share.end; task++) {
-            int64_t b = task / s.groups, group = task % s.groups;
-            few_head h = {.s = &s,
-                          .k = place_of(&x->k, b, group),
-                          .v = place_of(&x->v, b, group),
-                          .keys = keys_of(&s, b, 0),
-                          .q = mine,
-                          .out = mine + s.group * s.d,
-                          .scores = mine + 2 * s.group * s.d,
-                          .rows = mine + s.group * (2 * s.d + s.sp)};
-
-            attend(&h, x, out, (float *)lse->data + task * s.group, b, group);
-            dt_progress_made();
-        }
+        for (int64_t task = share.begin; task < share.end; task++)
+            run_head(&all, omp_get_thread_num(), task);
     }
 out:
     return st;

@@ -2,7 +2,9 @@
  *
  * Names     DT_CPU_NAME(activation_forward) is dt_cpu_activation_forward_avx2 in the build for AVX2
  * Threads   an op opens one parallel region, and each thread takes a contiguous share of the work;
- *           shares depend only on sizes and thread count, so results are reproducible bit by bit
+ *           shares depend only on sizes and thread count, so results are reproducible bit by bit.
+ *           Ops on a single row of activations, as in generation, run on one thread, and those that
+ *           read much memory for it, a product and attention, on the device's team
  * Scratch   one block per thread, grown when an op first needs more: from the second step on,
  *           training allocates nothing. The contents are undefined after the op.
  */
@@ -13,16 +15,28 @@
 #include <stdbool.h>
 
 #include "engine/device/device.h"
+#include "engine/ops/cpu/team.h"
 #include "engine/ops/ops.h"
 #include "engine/progress.h"
 
 struct dt_cpu_products;
+
+/* A matrix that a product of one row read, and the one that the next product of one row read. */
+typedef struct dt_cpu_after {
+    const void *w;
+    dt_cpu_coming next;
+} dt_cpu_after;
+
+#define DT_CPU_AFTER 1024 /* a power of 2 */
 
 typedef struct dt_cpu_state {
     float *scratch;
     size_t scratch_floats;
     struct dt_cpu_products *products;
     const char *isa;
+    dt_cpu_team *team;                /* NULL until it is needed */
+    dt_cpu_after after[DT_CPU_AFTER]; /* by a hash of w */
+    dt_cpu_after *last;               /* of the last such product; NULL: none yet */
 } dt_cpu_state;
 
 typedef struct dt_cpu_scratch {
@@ -34,6 +48,14 @@ typedef struct dt_cpu_scratch {
  * DT_ERR_NOMEM on failure. */
 dt_status dt_cpu_scratch_take(dt_cpu_scratch *out, dt_device *device, int64_t floats_per_thread,
                               dt_error *err);
+
+/* Computes pieces on the device's team, or on this thread if `work` is little (dt_cpu_threads). DT_ERR_NOMEM. */
+dt_status dt_cpu_pieces_run(dt_device *device, int64_t work, dt_cpu_piece *run, void *self,
+                            int64_t pieces, dt_cpu_coming coming, dt_error *err);
+
+/* Notes that a product of one row reads w, and returns what was read after w the last time: tokens of a text read all
+ * matrices in the same order. */
+dt_cpu_coming dt_cpu_coming_after(dt_device *device, const void *w, size_t bytes);
 
 static inline float *dt_cpu_scratch_mine(dt_cpu_scratch scratch)
 {
@@ -54,6 +76,12 @@ static inline float *dt_cpu_scratch_mine(dt_cpu_scratch scratch)
 static inline int dt_cpu_threads(const dt_device *device, int64_t work)
 {
     return work < DT_CPU_WORK_MIN ? 1 : device->threads;
+}
+
+/* The same for an op on rows of activations: a single row runs on one thread. */
+static inline int dt_cpu_threads_rows(const dt_device *device, int64_t rows, int64_t work)
+{
+    return rows == 1 ? 1 : dt_cpu_threads(device, work);
 }
 
 typedef struct dt_cpu_share {

@@ -18,6 +18,9 @@
 /* Bytes from what is read of w to what is prefetched, with the only row of x. */
 #define AHEAD 4096
 
+/* Least bytes of w in a piece of the only row's product. */
+#define PIECE_BYTES 16384
+
 /* Values of k at a time: this part of GROUP rows of x and of BLOCK rows of w, widened, fits the L1 cache. */
 #define CHUNK 256
 
@@ -30,6 +33,8 @@ typedef struct few {
     const float *x; /* (m,k) in fp32; for BF16 in the order of step_of() */
     const void *w, *bias;
     void *y;
+    float *scratch;     /* BLOCK * CHUNK floats for each thread */
+    int64_t piece_rows; /* rows of w in a piece of the only row's product */
 } few;
 
 /* Memory that is prefetched, `step` bytes for every LANES values of k. */
@@ -358,6 +363,28 @@ static const float *rows_of(const few *f, const void *x, float *scratch)
     return scratch;
 }
 
+/* Implements dt_cpu_piece. */
+static void run_piece(void *self, int thread, int64_t piece)
+{
+    const few *f = self;
+    int64_t begin = piece * f->piece_rows, end = dt_cpu_min(begin + f->piece_rows, f->product->n);
+
+    for (int64_t j = begin; j < end; j += BLOCK)
+        columns(f, j, dt_cpu_min(BLOCK, end - j), f->scratch + BLOCK * CHUNK * thread);
+}
+
+/* Multiplies the only row of x, in pieces. */
+static dt_status multiply_row(dt_device *device, few *f, dt_error *err)
+{
+    const dt_cpu_product *p = f->product;
+    int64_t row_bytes = p->k * (int64_t)dt_dtype_bytes(p->type);
+    int64_t rows = PIECE_BYTES / row_bytes, most = (p->n - 1) / DT_CPU_TEAM_PIECES + 1;
+
+    f->piece_rows = dt_cpu_round_up(rows > most ? rows : most, BLOCK);
+    return dt_cpu_pieces_run(device, p->n * p->k, run_piece, f, (p->n - 1) / f->piece_rows + 1,
+                             dt_cpu_coming_after(device, f->w, (size_t)(p->n * row_bytes)), err);
+}
+
 dt_status DT_CPU_NAME(matmul_few)(dt_device *device, const dt_cpu_product *product, void *y,
                                   const void *x, const void *w, const void *bias, dt_error *err)
 {
@@ -369,7 +396,10 @@ dt_status DT_CPU_NAME(matmul_few)(dt_device *device, const dt_cpu_product *produ
     DT_ASSERT(m <= DT_CPU_FEW_ROWS && product->b_transposed && !product->accumulate);
     /* one block per thread, then one for x */
     DT_TRY(dt_cpu_scratch_take(&scratch, device, each + m * k / device->threads + 16, err));
+    f.scratch = scratch.base;
     f.x = rows_of(&f, x, scratch.base + each * device->threads);
+    if (m == 1)
+        return multiply_row(device, &f, err);
 #pragma omp parallel num_threads(dt_cpu_threads(device, n *k))
     {
         dt_cpu_share share = dt_cpu_share_mine(n, BLOCK);

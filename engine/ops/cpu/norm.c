@@ -46,7 +46,7 @@ dt_status DT_CPU_NAME(layernorm_forward)(dt_device *device, dt_tensor *y, dt_ten
               dt_tensor_elems(b) == c && dt_tensor_elems(mean) == n && dt_tensor_elems(rstd) == n);
     DT_TRY(dt_row_check(x, "layernorm", err));
     DT_TRY(dt_cpu_scratch_take(&scratch, device, 4 * pad, err));
-#pragma omp parallel num_threads(dt_cpu_threads(device, n *c *LAYERNORM_WORK))
+#pragma omp parallel num_threads(dt_cpu_threads_rows(device, n, n *c *LAYERNORM_WORK))
     {
         dt_cpu_share share = dt_cpu_share_mine(n, 1);
         float *mine = dt_cpu_scratch_mine(scratch);
@@ -173,7 +173,7 @@ dt_status DT_CPU_NAME(rmsnorm_forward)(dt_device *device, dt_tensor *y, dt_tenso
               dt_tensor_elems(y) == n * c);
     DT_TRY(dt_row_check(x, "rmsnorm", err));
     DT_TRY(dt_cpu_scratch_take(&scratch, device, 3 * pad, err));
-#pragma omp parallel num_threads(dt_cpu_threads(device, n *c *RMSNORM_WORK))
+#pragma omp parallel num_threads(dt_cpu_threads_rows(device, n, n *c *RMSNORM_WORK))
     {
         dt_cpu_share share = dt_cpu_share_mine(n, 1);
         float *mine = dt_cpu_scratch_mine(scratch);

@@ -93,7 +93,7 @@ dt_status DT_CPU_NAME(rotary_forward)(dt_device *device, const dt_heads *y, dt_t
               (!normed || (dt_tensor_elems(w) == d && dt_tensor_elems(rstd) == n * heads)));
     DT_TRY(dt_row_check(&from.x, "rotary", err));
     DT_TRY(dt_cpu_scratch_take(&scratch, device, 4 * pad, err));
-#pragma omp parallel num_threads(dt_cpu_threads(device, n *width *WORK))
+#pragma omp parallel num_threads(dt_cpu_threads_rows(device, n, n *width *WORK))
     {
         dt_cpu_share share = dt_cpu_share_mine(n, 1);
         float *mine = dt_cpu_scratch_mine(scratch);
@@ -210,7 +210,7 @@ dt_status DT_CPU_NAME(heads_sum)(dt_device *device, dt_tensor *sums, const dt_he
               (!weighed || dt_tensor_elems(w) == width));
     DT_TRY(dt_row_check(&left.x, "norm of heads", err));
     DT_TRY(dt_cpu_scratch_take(&scratch, device, 3 * pad, err));
-#pragma omp parallel num_threads(dt_cpu_threads(device, n *width *HEADS_WORK))
+#pragma omp parallel num_threads(dt_cpu_threads_rows(device, n, n *width *HEADS_WORK))
     {
         dt_cpu_share share = dt_cpu_share_mine(n, 1);
         float *mine = dt_cpu_scratch_mine(scratch);
@@ -248,7 +248,7 @@ dt_status DT_CPU_NAME(heads_norm_forward)(dt_device *device, const dt_heads *y, 
     DT_ASSERT(alike(x, y) && dt_tensor_elems(sums) == n && dt_tensor_elems(w) == own);
     DT_TRY(dt_row_check(&from.x, "norm of heads", err));
     DT_TRY(dt_cpu_scratch_take(&scratch, device, 3 * pad, err));
-#pragma omp parallel num_threads(dt_cpu_threads(device, n *own *HEADS_WORK))
+#pragma omp parallel num_threads(dt_cpu_threads_rows(device, n, n *own *HEADS_WORK))
     {
         dt_cpu_share share = dt_cpu_share_mine(n, 1);
         float *mine = dt_cpu_scratch_mine(scratch);
