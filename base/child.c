@@ -135,6 +135,11 @@ bool dt_child_guard(void)
     return pid > 0; /* ends[1] stays open as long as this process lives */
 }
 
+bool dt_omp_spin_is_open(void)
+{
+    return getenv(DT_OMP_SPIN) == NULL && getenv("OMP_WAIT_POLICY") == NULL;
+}
+
 /* --- the start */
 
 typedef struct beginning {

@@ -1,6 +1,7 @@
 #include "runner/launch/existing_run.h"
 
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/child.h"
@@ -151,6 +152,13 @@ out:
 
 /* --- the call */
 
+/* For the engine, which inherits the environment of this process. */
+static void set_threads_up(void)
+{
+    if (dt_omp_spin_is_open())
+        setenv(DT_OMP_SPIN, DT_OMP_SPIN_COUNT, 1);
+}
+
 static dt_status show(void *context, const char *bytes, size_t length, dt_error *err)
 {
     dt_strbuf part;
@@ -198,6 +206,7 @@ dt_status dt_from_checkpoint_call(json_t **object, dt_strbuf *text, const dt_run
     *object = NULL;
     dt_strbuf_init(&errors);
     DT_TRY(list_arguments(&argv, run, checkpoint, call, err));
+    set_threads_up();
     DT_TRY(dt_child_run(&exit_code,
                         &(dt_child_call){.argv = argv.items,
                                          .take = call->json || quiet ? keep : show,
@@ -232,6 +241,7 @@ dt_status dt_from_checkpoint_talk(const dt_run *run, const char *checkpoint, con
 
     DT_TRY(list_arguments(&argv, run, checkpoint, call, err));
     spec.argv = argv.items;
+    set_threads_up();
     DT_TRY(dt_child_start(&child, &spec, err));
     /* Ctrl-C is for the engine, which shares the terminal: it ends an answer, not the conversation. */
     sigaction(SIGINT, &(struct sigaction){.sa_handler = SIG_IGN}, &before);

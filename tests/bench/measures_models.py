@@ -153,7 +153,10 @@ def decode(settings, dtype, batch, bar):
         return time.monotonic() - begun
 
     seconds(8)
-    speed = statistics.median(batch * (long - 8) / (seconds(long) - seconds(8)) for _ in range(settings.rounds))
+    # The start of a process takes longer than the tokens, and varies: the middle of several of each
+    both = [(seconds(8), seconds(long)) for _ in range(1 if settings.quick else 4 + settings.rounds)]
+    short, all_tokens = (statistics.median(one) for one in zip(*both))
+    speed = batch * (long - 8) / (all_tokens - short)
     share, beside = "", ""
     if settings.torch:
         theirs, all_ways = best(settings, mode="decode", dtype=dtype, **{**size, "tokens": long, "batch": batch})

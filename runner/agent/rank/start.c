@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -186,13 +187,6 @@ static int64_t master_port(const char *run)
     return 49152 + hash % 16384;
 }
 
-/* How long an OpenMP thread of a rank spins at a barrier before it sleeps. The default is
- * milliseconds, which on shared cores takes the time slice of the very thread that it waits for:
- * next to one other busy process, a step of a small model takes 48 ms instead of 30 (13 alone).
- * Never spinning costs 40 % alone. This count costs 3 % alone and gives 35 ms next to the other
- * process (docs/notes/training.md). */
-#define OMP_SPIN_COUNT "1000"
-
 static void environment_for_node(dt_environment *out, const dt_agent *agent, const layout *world,
                                  const dt_agent_command *command)
 {
@@ -200,8 +194,8 @@ static void environment_for_node(dt_environment *out, const dt_agent *agent, con
     json_t *value;
 
     dt_environment_init(out);
-    if (getenv("OMP_WAIT_POLICY") == NULL && getenv("GOMP_SPINCOUNT") == NULL)
-        dt_environment_set(out, "GOMP_SPINCOUNT", OMP_SPIN_COUNT);
+    if (dt_omp_spin_is_open())
+        dt_environment_set(out, DT_OMP_SPIN, DT_OMP_SPIN_COUNT);
     if (getenv("CUDA_DEVICE_ORDER") == NULL) /* cuda:N is then GPU N of nvidia-smi */
         dt_environment_set(out, "CUDA_DEVICE_ORDER", "PCI_BUS_ID");
     dt_environment_set(out, "MASTER_ADDR", world->first_node);
