@@ -400,6 +400,35 @@ static void prune(const dt_gather_request *request)
     dt_strbuf_release(&path);
 }
 
+typedef struct opening {
+    const dt_gathering *gathering;
+    dt_error *problems; /* of each node */
+} opening;
+
+static void open_talk(void *context, int64_t i)
+{
+    const opening *all = context;
+
+    (void)gather_keepalive(all->gathering, i, &all->problems[i]);
+}
+
+/* Opens the talks of all nodes at once, since each takes a login or a session of ssh. */
+static dt_status open_talks(dt_gathering *gathering, dt_error *err)
+{
+    int64_t count = gathering->request->count;
+    dt_error *problems = dt_calloc((size_t)count, sizeof(problems[0]));
+    dt_status st = DT_OK;
+
+    gathering->talks = dt_calloc((size_t)count, sizeof(gathering->talks[0]));
+    dt_probe_parallel(count, open_talk, &(opening){gathering, problems});
+    for (int64_t n = 0; n < count; n++)
+        if (problems[n].code != DT_OK)
+            DT_THROW(err, problems[n].code, "%s", problems[n].message);
+out:
+    free(problems);
+    return st;
+}
+
 static dt_status gather(dt_gathering *gathering, const char *name, dt_error *err)
 {
     int64_t count = gathering->request->count;
@@ -407,9 +436,7 @@ static dt_status gather(dt_gathering *gathering, const char *name, dt_error *err
     dt_status st = DT_OK;
     size_t i;
 
-    gathering->talks = dt_calloc((size_t)count, sizeof(gathering->talks[0]));
-    for (int64_t n = 0; n < count; n++)
-        DT_TRY(gather_keepalive(gathering, n, err));
+    DT_TRY(open_talks(gathering, err));
     DT_TRY(dt_file_make_dirs(gathering->folder, 0700, err));
     DT_TRY(fetch_index(&index, gathering, err));
     DT_TRY(dt_json_get_array(&files, index, "files", "index", err));
