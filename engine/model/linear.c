@@ -59,6 +59,7 @@ dt_linear dt_linear_of(const dt_block_call *block, int w_first, int w_last, int 
     if (block->adapters != NULL)
         linear.adapter = dt_adapter_of(block->adapters, block->model, block->layer, w_first, w_last,
                                        block->dw != NULL, block->dropout);
+    linear.first = block->model->overwrites;
     if (block->dw != NULL) {
         linear.dw = linear_joined(block->dw, w_first, w_last);
         linear.db = linear_joined(block->dw, b_first, b_last);
@@ -94,12 +95,14 @@ out:
 static dt_status add_gradients(dt_model *model, const dt_linear *linear, const dt_tensor *dy,
                                const dt_tensor *x, dt_error *err)
 {
+    const dt_ops *ops = model->device->ops;
     dt_tensor dw = linear->dw, db = linear->db;
     dt_status st = DT_OK;
 
     DT_TRY(dt_adapter_backward(model, &linear->adapter, dy, x, err));
     if (dw.data != NULL || db.data != NULL)
-        DT_TRY(model->device->ops->matmul_backward_weight(model->device, &dw, &db, dy, x, err));
+        DT_TRY((linear->first ? ops->matmul_first_weight
+                              : ops->matmul_backward_weight)(model->device, &dw, &db, dy, x, err));
 out:
     return st;
 }

@@ -33,6 +33,7 @@ typedef struct dt_linear {
     dt_tensor b;            /* act (O); no data: none */
     dt_tensor dw, db;       /* F32, like w and b; no data: frozen, or a pass without backward */
     dt_linear_cut cut;      /* how ranks divide w */
+    bool first;             /* dw is overwritten (dt_model.overwrites) */
     const dt_tensor *terms; /* with a cut: F32 memory for a rank's terms (dt_layer_term) */
     dt_adapter adapter;
 } dt_linear;

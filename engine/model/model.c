@@ -189,6 +189,13 @@ size_t dt_model_activation_bytes(const dt_model_config *config)
     return kind->passes->activation_bytes(kind, config);
 }
 
+bool dt_model_can_overwrite(const dt_model *model, const dt_param *param)
+{
+    return model->device->ops->matmul_first_weight != NULL && model->kind->decoder != NULL &&
+           model->config.lora.rank == 0 && model->config.decoder.beta == 0 && param->trainable &&
+           dt_param_is_matrix(param);
+}
+
 int64_t dt_model_param_elems(const dt_model *model)
 {
     int64_t elems = 0;

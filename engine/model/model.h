@@ -85,8 +85,11 @@ typedef struct dt_model {
     const dt_model_hooks *hooks; /* the strategy's hooks; can be NULL */
     const dt_layer_peers *peers; /* NULL: this rank has whole layers */
     bool adapter_off;            /* passes compute the base of an adapter alone */
-    void *state;                 /* data of the kind */
-    dt_arena arena;              /* memory of the parameter table */
+    /* Set by the strategy for a pass: gradients for which dt_model_can_overwrite is true are overwritten, and need
+     * not be zero before; the others accumulate. Backward needs no memory for it, and gives the same bits */
+    bool overwrites;
+    void *state;    /* data of the kind */
+    dt_arena arena; /* memory of the parameter table */
     size_t activation_bytes;
 } dt_model;
 
@@ -101,6 +104,9 @@ void dt_model_close(dt_model *model);
 
 /* Bytes that dt_model_open will allocate for a valid config. */
 size_t dt_model_activation_bytes(const dt_model_config *config);
+
+/* Whether a pass can overwrite the gradient of a parameter: it is that of one product, and the device has the op. */
+bool dt_model_can_overwrite(const dt_model *model, const dt_param *param);
 
 /* Elements of all parameters, including padding. */
 int64_t dt_model_param_elems(const dt_model *model);

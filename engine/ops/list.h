@@ -60,7 +60,9 @@
     X(matmul_residual_forward) \
     X(layernorm_backward_bias) \
     X(attention_backward_bias) \
-    X(sum_squares_each)
+    X(matmul_first_weight)     \
+    X(sum_squares_each)        \
+    X(zero_each)
 
 #define DT_OPS(X)    \
     DT_OPS_NEEDED(X) \

@@ -351,9 +351,14 @@ typedef struct dt_ops {
                                          const dt_tensor *dout, const dt_qkv *x,
                                          const dt_tensor *out, const dt_tensor *lse,
                                          const dt_attention_args *args, dt_error *err);
+    /* matmul_backward_weight, but dw is OVERWRITTEN: neither zeroed before nor read. dbias += */
+    dt_status (*matmul_first_weight)(dt_device *, dt_tensor *dw, dt_tensor *dbias,
+                                     const dt_tensor *dy, const dt_tensor *x, dt_error *err);
     /* out[i] = sum_squares of x[i], with one synchronization of the device. */
     dt_status (*sum_squares_each)(dt_device *, double *out, const dt_tensor *x, int count,
                                   dt_error *err);
+    /* x[i] := 0, all F32 and not overlapping, in few launches. */
+    dt_status (*zero_each)(dt_device *, dt_tensor *x, int count, dt_error *err);
 } dt_ops;
 
 extern const dt_ops dt_ops_cpu;

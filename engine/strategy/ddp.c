@@ -35,6 +35,7 @@ typedef struct ddp_state {
     int64_t first_bucket_elems, bucket_elems;
     int next_unit; /* unit of the next bucket to launch */
     int64_t micro_steps_left;
+    bool overwrites; /* the next pass overwrites what was not zeroed */
 } ddp_state;
 
 /* --- setup */
@@ -202,18 +203,9 @@ out:
 static dt_status ddp_step_begin(dt_strategy_state *state, int64_t micro_steps, dt_error *err)
 {
     ddp_state *own = state->own;
-    dt_model *model = state->model;
-    dt_status st = DT_OK;
 
     own->micro_steps_left = micro_steps;
-    for (int unit = 0; unit < model->unit_count; unit++) {
-        dt_tensor grads = dt_tensor_1d(model->grads[unit], DT_F32, model->units[unit].elems);
-
-        if (dt_tensor_elems(&grads) > 0)
-            DT_TRY(model->device->ops->zero(model->device, &grads, err));
-    }
-out:
-    return st;
+    return dt_zero_first_gradients(state->model, &own->overwrites, err);
 }
 
 /* Convert a unit's gradients to or from the bf16 copy that is sent. */
@@ -271,9 +263,12 @@ static dt_status ddp_forward_backward(dt_strategy_state *state, const dt_micro_b
     dt_status st = DT_OK;
 
     own->next_unit = state->model->unit_count - 1;
+    state->model->overwrites = own->overwrites;
     DT_TRY(dt_replica_forward_backward(&own->replica, batch, 0, 1, loss_scale, loss_sum, err));
     own->micro_steps_left--;
+    own->overwrites = false;
 out:
+    state->model->overwrites = false;
     return st;
 }
 

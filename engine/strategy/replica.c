@@ -20,6 +20,7 @@ _Static_assert(sizeof(pass_key) ==
 
 typedef struct run {
     dt_pass *pass;
+    dt_recorded_pass *recorded; /* of passes like this one */
     const dt_batch *batch;
     const double *loss_scale;
     dt_graph_cache *graph_cache; /* the cache that records this run; NULL otherwise */
@@ -41,8 +42,10 @@ static dt_status pass_open(dt_pass *out, dt_model *model, bool recorded, bool te
     out->places = calloc(1, places_bytes(model));
     if (out->places == NULL)
         DT_THROW(err, DT_ERR_NOMEM, "no memory for the places of the parameters");
-    DT_TRY(dt_graph_cache_open(&out->graph_cache, model->device, "forward and backward pass",
-                               sizeof(pass_key) + places_bytes(model), tells, err));
+    for (int i = 0; i < 2; i++)
+        DT_TRY(dt_graph_cache_open(&out->recorded[i].graph_cache, model->device,
+                                   "forward and backward pass",
+                                   sizeof(pass_key) + places_bytes(model), tells, err));
 out:
     return st;
 }
@@ -50,9 +53,11 @@ out:
 /* accepts a zeroed pass */
 static void pass_close(dt_pass *pass)
 {
-    dt_graph_cache_close(pass->graph_cache);
+    for (int i = 0; i < 2; i++) {
+        dt_graph_cache_close(pass->recorded[i].graph_cache);
+        free(pass->recorded[i].layer_calls);
+    }
     free(pass->places);
-    free(pass->layer_calls);
     memset(pass, 0, sizeof(*pass));
 }
 
@@ -86,9 +91,10 @@ static void put_back(dt_pass *pass)
     memcpy(model->frozen, pass->places + 2 * model->unit_count, bytes);
 }
 
-static void write_key(dt_pass *pass, const dt_batch *batch, const double *loss_scale)
+static void write_key(dt_pass *pass, dt_graph_cache *graph_cache, const dt_batch *batch,
+                      const double *loss_scale)
 {
-    unsigned char *key = dt_graph_cache_key(pass->graph_cache);
+    unsigned char *key = dt_graph_cache_key(graph_cache);
     pass_key numbers = {.batch = batch->inputs[0].data,
                         .clock = batch->clock,
                         .seed = batch->seed,
@@ -134,7 +140,8 @@ static dt_status call_break(void *self, int64_t graph_break, dt_error *err)
     bool backward = graph_break / HOOKS % 2 != 0;
 
     if (graph_break >= layer_breaks(r->pass))
-        return call_layer(r->pass, &r->pass->layer_calls[graph_break - layer_breaks(r->pass)], err);
+        return call_layer(r->pass, &r->recorded->layer_calls[graph_break - layer_breaks(r->pass)],
+                          err);
     switch ((hook)(graph_break % HOOKS)) {
     case BEFORE:
         return hooks->before_unit(hooks->self, unit, backward, err);
@@ -173,19 +180,20 @@ static dt_status break_grads_ready(void *self, int unit, dt_error *err)
 /* Keeps the call for the runs of the recording. */
 static dt_status break_at_layer(const run *r, dt_layer_call call, dt_error *err)
 {
-    dt_pass *pass = r->pass;
+    dt_recorded_pass *to = r->recorded;
 
-    if (pass->layer_call_count == pass->layer_call_capacity) {
-        int capacity = pass->layer_call_capacity == 0 ? 16 : 2 * pass->layer_call_capacity;
-        dt_layer_call *calls = realloc(pass->layer_calls, (size_t)capacity * sizeof(*calls));
+    if (to->layer_call_count == to->layer_call_capacity) {
+        int capacity = to->layer_call_capacity == 0 ? 16 : 2 * to->layer_call_capacity;
+        dt_layer_call *calls = realloc(to->layer_calls, (size_t)capacity * sizeof(*calls));
 
         if (calls == NULL)
             return DT_FAIL(err, DT_ERR_NOMEM, "no memory for the sums of a recorded pass");
-        pass->layer_calls = calls;
-        pass->layer_call_capacity = capacity;
+        to->layer_calls = calls;
+        to->layer_call_capacity = capacity;
     }
-    pass->layer_calls[pass->layer_call_count] = call;
-    return dt_graph_cache_break(r->graph_cache, layer_breaks(pass) + pass->layer_call_count++, err);
+    to->layer_calls[to->layer_call_count] = call;
+    return dt_graph_cache_break(r->graph_cache, layer_breaks(r->pass) + to->layer_call_count++,
+                                err);
 }
 
 static dt_status break_sum(void *self, const dt_tensor *x, dt_error *err)
@@ -224,7 +232,7 @@ static dt_status record(void *self, dt_graph_cache *graph_cache, dt_error *err)
     }
     place_units(r->pass);
     r->graph_cache = graph_cache;
-    r->pass->layer_call_count = 0;
+    r->recorded->layer_call_count = 0;
     model->hooks = &breaks;
     model->peers = peers != NULL ? &layer : NULL;
     st = give(r, err);
@@ -239,14 +247,90 @@ static dt_status record(void *self, dt_graph_cache *graph_cache, dt_error *err)
 static dt_status pass_run(dt_pass *pass, const dt_batch *batch, const double *loss_scale,
                           dt_error *err)
 {
-    run r = {.pass = pass, .batch = batch, .loss_scale = loss_scale};
+    dt_recorded_pass *recorded = &pass->recorded[pass->model->overwrites];
+    run r = {.pass = pass, .recorded = recorded, .batch = batch, .loss_scale = loss_scale};
     const dt_graph_cache_ops ops = {
         .self = &r, .give = give, .record = record, .graph_break = call_break};
 
     DT_ASSERT(batch->clock != NULL);
-    if (pass->graph_cache != NULL)
-        write_key(pass, batch, loss_scale);
-    return dt_graph_cache_run(pass->graph_cache, &ops, err);
+    if (recorded->graph_cache != NULL)
+        write_key(pass, recorded->graph_cache, batch, loss_scale);
+    return dt_graph_cache_run(recorded->graph_cache, &ops, err);
+}
+
+/* --- gradients before the first pass of a step */
+
+#define ZEROED_AT_ONCE 64
+
+/* Ranges of gradients to zero. */
+typedef struct zeros {
+    dt_device *device;
+    dt_tensor ranges[ZEROED_AT_ONCE];
+    int count;
+} zeros;
+
+static dt_status zero_ranges(zeros *of, dt_error *err)
+{
+    int count = of->count;
+
+    of->count = 0;
+    return count > 0 ? of->device->ops->zero_each(of->device, of->ranges, count, err) : DT_OK;
+}
+
+static dt_status add_range(zeros *to, float *data, int64_t elems, dt_error *err)
+{
+    dt_status st = DT_OK;
+
+    if (elems == 0)
+        return DT_OK;
+    if (to->count == ZEROED_AT_ONCE)
+        DT_TRY(zero_ranges(to, err));
+    to->ranges[to->count++] = dt_tensor_1d(data, DT_F32, elems);
+out:
+    return st;
+}
+
+/* Adds what a unit has besides gradients that are overwritten. */
+static dt_status add_unit(zeros *to, const dt_model *model, int unit, bool *overwrites,
+                          dt_error *err)
+{
+    const dt_unit *of = &model->units[unit];
+    float *grads = model->grads[unit];
+    int64_t at = 0;
+    dt_status st = DT_OK;
+
+    for (int i = of->first_param; i < of->first_param + of->param_count; i++) {
+        const dt_param *param = &model->params[i];
+
+        if (!dt_model_can_overwrite(model, param))
+            continue;
+        *overwrites = true;
+        DT_TRY(add_range(to, grads + at, param->offset_elems - at, err));
+        at = param->offset_elems + param->held.elems;
+    }
+    DT_TRY(add_range(to, grads + at, of->elems - at, err));
+out:
+    return st;
+}
+
+dt_status dt_zero_first_gradients(dt_model *model, bool *overwrites, dt_error *err)
+{
+    zeros ranges = {.device = model->device};
+    const dt_ops *ops = model->device->ops;
+    dt_status st = DT_OK;
+
+    *overwrites = false;
+    for (int unit = 0; unit < model->unit_count; unit++) {
+        dt_tensor grads = dt_tensor_1d(model->grads[unit], DT_F32, model->units[unit].elems);
+
+        if (ops->matmul_first_weight != NULL)
+            DT_TRY(add_unit(&ranges, model, unit, overwrites, err));
+        else if (dt_tensor_elems(&grads) > 0)
+            DT_TRY(ops->zero(model->device, &grads, err));
+    }
+    DT_TRY(zero_ranges(&ranges, err));
+out:
+    return st;
 }
 
 /* --- the model and its batch */

@@ -74,13 +74,19 @@ typedef struct dt_layer_call {
     dt_tensor own; /* gathers only */
 } dt_layer_call;
 
+/* What is recorded of a pass. */
+typedef struct dt_recorded_pass {
+    dt_graph_cache *graph_cache; /* recorded ops; NULL: ops are launched one by one */
+    dt_layer_call *layer_calls;  /* in the order of the pass */
+    int layer_call_count, layer_call_capacity;
+} dt_recorded_pass;
+
 typedef struct dt_pass {
     dt_model *model;
-    dt_graph_cache *graph_cache; /* recorded ops; NULL: ops are launched one by one */
+    dt_recorded_pass
+        recorded[2]; /* of passes that accumulate gradients, and of those that overwrite them */
     /* addresses of the units' weights, gradients, and frozen weights; swapped with the model's during recording */
     void **places;
-    dt_layer_call *layer_calls; /* of the recording, in the order of the pass */
-    int layer_call_count, layer_call_capacity;
 } dt_pass;
 
 /* replica: holds a model on its device, the device's copy of a micro-step's batch, and the pass over it.
@@ -245,6 +251,10 @@ dt_status dt_shard_sum_terms(dt_shard *shard, const dt_strategy_state *state, dt
 /* Sum of squares of all slices' gradients that this rank counts, in a fixed order. */
 dt_status dt_shard_sum_squares(dt_shard *shard, double *out, dt_error *err);
 dt_status dt_shard_update(dt_shard *shard, const dt_optimizer_args *args, dt_error *err);
+
+/* Zero the gradients of all units, except those that the first pass overwrites; returns in *overwrites whether there
+ * are such gradients, which dt_model.overwrites says to the pass. */
+dt_status dt_zero_first_gradients(dt_model *model, bool *overwrites, dt_error *err);
 
 /* Shows gradients that are about to be sent to state->before_send, if the ops before are done: on the CPU. */
 static inline void dt_show_before_send(const dt_strategy_state *state, int unit, float *grads,

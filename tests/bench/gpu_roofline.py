@@ -96,12 +96,13 @@ class Step:
             self.add("GELU again", L * A, 8 * row)
         self.add("layer norm, backward", (2 * L + 1) * A, 4 * row)
         for name, out, into in (("q k v", 3 * C, C), ("projections of attention", C, C), ("fc", 4 * C, C), ("projections of the MLP", C, 4 * C)):
-            self.product(f"products, gradient of the weight: {name}", L * A, out, into, N, extra=F32 * out * into, out=F32)
+            read = F32 * out * into * (A - 1) / A  # the first one overwrites
+            self.product(f"products, gradient of the weight: {name}", L * A, out, into, N, extra=read, out=F32)
             self.product(f"products, gradient of the input: {name}", L * A, N, into, out, extra=4 * row if into > C else 0)
         self.add("sums of the gradient of fc: its bias", L * A, 4 * row)
         self.add("attention, backward: sums of rows", L * A, 2 * row)
         self.attention(["backward_queries", "backward_keys"], width, 5, 8 * row)
-        self.add("gradients to zero, and their norm", 1, 2 * F32 * self.parameters)
+        self.add("gradients to zero, and their norm", 1, F32 * (2 * self.parameters - 12 * L * C**2))
         self.add("AdamW", 1, (3 * F32 + 4 * self.moments + ACT) * self.parameters)
         return self.rows
 

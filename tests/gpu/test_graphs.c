@@ -225,17 +225,23 @@ static void test_one_process_computes_the_same_bits_from_graphs(void **state)
     assert_int_equal(refused.launched[2], 1);
 }
 
-/* The micro-steps use one graph, but each has its own dropout. */
+/* The first micro-step has a graph of its own, since it overwrites gradients. Each has its own dropout. */
 static void test_two_micro_steps_compute_the_same_bits_from_graphs(void **state)
 {
-    history plain = train(&dt_strategy_ddp, false, 3, 2);
-    history graphs = train(&dt_strategy_ddp, true, 3, 2);
+    history plain = train(&dt_strategy_ddp, false, 4, 2);
+    history graphs = train(&dt_strategy_ddp, true, 4, 2);
 
-    assert_same_bits(&plain, &graphs, 3); /* gradients of the last one, which a graph has summed */
-    assert_int_equal(graphs.launched[0], 0);
-    assert_int_equal(graphs.recorded[1], 1); /* the pass, at its third run */
-    assert_int_equal(graphs.launched[1], 2);
-    assert_int_equal(graphs.launched[2], 5); /* and the update, at its third run */
+    assert_same_bits(&plain, &graphs, 4); /* gradients of the last one, which a graph has summed */
+    assert_int_equal(graphs.launched[1], 0);
+    assert_int_equal(graphs.recorded[2], 3); /* both passes and the update, at their third run */
+    assert_int_equal(graphs.launched[2], 3);
+    assert_int_equal(graphs.launched[3], 6);
+
+    plain = train(&dt_strategy_ddp, false, 4, 3);
+    graphs = train(&dt_strategy_ddp, true, 4, 3);
+    assert_same_bits(&plain, &graphs, 4);
+    assert_int_equal(graphs.recorded[1], 1); /* the pass of the second and third micro-step */
+    assert_int_equal(graphs.recorded[2], 3);
 }
 
 static void test_fsdp_computes_the_same_bits_from_graphs_cut_at_its_units(void **state)

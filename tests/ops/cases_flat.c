@@ -253,6 +253,27 @@ void case_views(bench *b, const int64_t *dim)
     bench_check(b, "its copy", &to[2], want);
 }
 
+/* 70 ranges of a tensor with an element between them, the last one of many elements, if the backend has the op. */
+static void zero_each(bench *b, int64_t n)
+{
+    int64_t most = ((int64_t)1 << 20) + 5, small = n % 97 + 1, each = small + 1;
+    int64_t last = n > 100000 ? most : small, all = 69 * each + last + 1;
+    dt_tensor x = bench_output(b, DT_F32, all, 0, 0), ranges[70];
+    dt_error err = DT_ERROR_INIT;
+
+    if (b->device.ops->zero_each == NULL)
+        return;
+    for (int i = 0; i < 70; i++)
+        ranges[i] = dt_tensor_1d((float *)x.data + i * each, DT_F32, i < 69 ? small : last);
+    bench_ok(b->device.ops->zero_each(&b->device, ranges, 70, &err), &err);
+    for (int i = 0; i < 70; i++) {
+        const float *range = ranges[i].data;
+
+        bench_check(b, "a range", &ranges[i], bench_doubles(b, dt_tensor_elems(&ranges[i])));
+        assert_true(isnan(range[dt_tensor_elems(&ranges[i])])); /* and not an element further */
+    }
+}
+
 /* elements */
 void case_zero(bench *b, const int64_t *dim)
 {
@@ -266,4 +287,5 @@ void case_zero(bench *b, const int64_t *dim)
     bench_check(b, "x", &part, bench_doubles(b, n));
     for (size_t i = 0; i < bytes; i++) /* and not a byte further */
         assert_int_equal(((unsigned char *)x.data)[(size_t)n * bytes + i], 0xff);
+    zero_each(b, n);
 }

@@ -46,6 +46,21 @@ void case_matmul(bench *b, const int64_t *dim)
         &err);
     ref_matmul_backward(want_dx, dw.value, dbias.value, dy.value, x.value, w.value, n, i, o);
     bench_check(b, "dbias alone", &dbias.tensor, dbias.value);
+
+    if (ops->matmul_first_weight == NULL)
+        return;
+    for (int with_bias = 0; with_bias < 2; with_bias++) { /* over memory that is not numbers */
+        dt_tensor first = bench_output(b, DT_F32, o, i, 0);
+        double *want_dw = bench_doubles(b, o * i);
+
+        bench_ok(ops->matmul_first_weight(&b->device, &first, with_bias ? &dbias.tensor : &none,
+                                          &dy.tensor, &x.tensor, &err),
+                 &err);
+        ref_matmul_backward(want_dx, want_dw, with_bias ? dbias.value : bench_doubles(b, o),
+                            dy.value, x.value, w.value, n, i, o);
+        bench_check(b, "first dw", &first, want_dw);
+        bench_check(b, "dbias with the first dw", &dbias.tensor, dbias.value);
+    }
 }
 
 /* N I O, if the backend has it: pre = x w^T + bias, y = gelu(pre); dpre = (dy v) gelu'(pre), v

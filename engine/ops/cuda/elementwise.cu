@@ -82,6 +82,56 @@ dt_status dt_cuda_zero(dt_device *device, dt_tensor *x, dt_error *err)
         cudaMemsetAsync(x->data, 0, dt_tensor_bytes(x), dt_cuda_of(device)->stream), "zero", err);
 }
 
+/* Tensors of one launch of zero_each: its arguments have room for these. Larger ones are zeroed by themselves. */
+#define ZEROED      64
+#define ZEROED_MOST (1 << 20) /* elements */
+
+struct zeroed {
+    float *data[ZEROED];
+    int elems[ZEROED];
+};
+
+/* blockIdx.y is the tensor. */
+__global__ void zero_tensors(zeroed x)
+{
+    float *data = x.data[blockIdx.y];
+    int elems = x.elems[blockIdx.y], stride = (int)(gridDim.x * blockDim.x);
+
+    for (int i = (int)(blockIdx.x * blockDim.x + threadIdx.x); i < elems; i += stride)
+        data[i] = 0.0f;
+}
+
+dt_status dt_cuda_zero_each(dt_device *device, dt_tensor *x, int count, dt_error *err)
+{
+    dt_cuda_state *state = dt_cuda_of(device);
+    dt_status st = DT_OK;
+
+    for (int i = 0; i < count;) {
+        zeroed small = {};
+        int taken = 0, most = 0;
+
+        for (; i < count && taken < ZEROED; i++) {
+            int64_t elems = dt_tensor_elems(&x[i]);
+
+            DT_ASSERT(x[i].dtype == DT_F32);
+            if (elems > ZEROED_MOST) {
+                DT_TRY(dt_cuda_zero(device, &x[i], err));
+                continue;
+            }
+            small.data[taken] = (float *)x[i].data;
+            small.elems[taken++] = (int)elems;
+            most = elems > most ? (int)elems : most;
+        }
+        if (most > 0)
+            DT_CUDA_LAUNCH(zero_tensors,
+                           dim3(dt_cuda_blocks(state, most, DT_CUDA_BLOCK), (unsigned)taken),
+                           DT_CUDA_BLOCK, 0, state->stream, small);
+    }
+    DT_TRY(dt_cuda_launched("zero", err));
+out:
+    return st;
+}
+
 /* dropout: keeps an element with probability 1-p and scales it by 1/(1-p).
  *
  * Element i is kept if the uniform number of Philox word i is >= p (engine/philox.h), the same on every

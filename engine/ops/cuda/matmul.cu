@@ -341,8 +341,8 @@ out:
     return st;
 }
 
-dt_status dt_cuda_matmul_backward_weight(dt_device *device, dt_tensor *dw, dt_tensor *dbias,
-                                         const dt_tensor *dy, const dt_tensor *x, dt_error *err)
+static dt_status backward_weight(dt_device *device, dt_tensor *dw, dt_tensor *dbias,
+                                 const dt_tensor *dy, const dt_tensor *x, bool adds, dt_error *err)
 {
     bool sums = dbias != NULL && dbias->data != NULL;
     weight_call call = {};
@@ -366,9 +366,21 @@ dt_status dt_cuda_matmul_backward_weight(dt_device *device, dt_tensor *dw, dt_te
     p->d = dw->data;
     p->in = dy->dtype;
     p->out = DT_F32;
-    p->beta = 1.0f;
+    p->beta = adds ? 1.0f : 0.0f;
     p->epilogue = DT_CUDA_PLAIN;
     if (p->k == 0)
-        return DT_OK;
+        return adds ? DT_OK : dt_cuda_zero(device, dw, err);
     return sums ? run_with_sums(&call, err) : dt_cuda_product_run(device, p, err);
+}
+
+dt_status dt_cuda_matmul_backward_weight(dt_device *device, dt_tensor *dw, dt_tensor *dbias,
+                                         const dt_tensor *dy, const dt_tensor *x, dt_error *err)
+{
+    return backward_weight(device, dw, dbias, dy, x, true, err);
+}
+
+dt_status dt_cuda_matmul_first_weight(dt_device *device, dt_tensor *dw, dt_tensor *dbias,
+                                      const dt_tensor *dy, const dt_tensor *x, dt_error *err)
+{
+    return backward_weight(device, dw, dbias, dy, x, false, err);
 }
