@@ -1,8 +1,9 @@
 /* forget: removes the files of an ended run on this machine: of one attempt (forget), or everything (wipe).
  *
  * FOLDER is STATE/nodes/RUN/attempt-N/node-K; the launch machine has copies of all its contents.
- * WORKDIR is STATE/nodes/RUN/workdir-K, or "-": what was sent there is removed, or becomes a spare folder (spare.h). Files that the command
- * wrote or changed may be the only copies: they are kept, and "files COUNT BYTES [PATH, ...]" is printed.
+ * WORKDIR is STATE/nodes/RUN/workdir-K, or "-": what was sent there is removed, or becomes a spare
+ * folder (spare.h). Files that the command wrote or changed may be the only copies: they are kept, and
+ * "files COUNT BYTES [PATH, ...]" is printed.
  * CHECKPOINTS is STATE/nodes/RUN/checkpoints-K, or "-". Stdin has the names of checkpoints that
  * exist elsewhere, one per line. A complete checkpoint, or this node's complete part of one, that
  * is not named may be the only copy: it is kept, and "kept NAME" is printed. Others are removed,
