@@ -74,7 +74,7 @@ typedef struct dt_layer_call {
     dt_tensor own; /* gathers only */
 } dt_layer_call;
 
-/* What is recorded of a pass. */
+/* The recording of a pass: its ops, and the calls between layers that break it. */
 typedef struct dt_recorded_pass {
     dt_graph_cache *graph_cache; /* recorded ops; NULL: ops are launched one by one */
     dt_layer_call *layer_calls;  /* in the order of the pass */

@@ -43,8 +43,8 @@ typedef struct dt_bundle {
     dt_program_files *known; /* while the bundle is made */
 } dt_bundle;
 
-/* Reads files that are new or have changed: all of them take about ten milliseconds, or a second with `gpus`. DT_ERR_IO: the
- * installation is incomplete; DT_ERR_UNSUPPORTED: it has no GPU part. */
+/* Reads files that are new or have changed: all of them take about ten milliseconds, or a second with `gpus`.
+ * DT_ERR_IO: the installation is incomplete; DT_ERR_UNSUPPORTED: it has no GPU part. */
 dt_status dt_bundle_make(dt_bundle *out, bool gpus, dt_arena *arena, dt_error *err);
 
 /* Copies the bundle to the node, through the agent on the node. */

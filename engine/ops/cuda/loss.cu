@@ -10,8 +10,9 @@
  * keeps both, and rescales its sum when its maximum grows (Milakov and Gimelshein 2018). Backward needs the row
  * again for the gradient.
  * Kept         if two rows fit on a multiprocessor (50,304 bf16 logits do on sm_90), two blocks stay on each. A thread
- *              copies its own vectors of a row to shared memory. It replaces each by that of its block's next row (cp.async)
- *              as soon as the gradient is computed, so that copies are always under way, and memory is read once
+ *              copies its own vectors of a row to shared memory. It replaces each by that of its block's next row
+ *              (cp.async) as soon as the gradient is computed, so that copies are always under way, and memory is
+ *              read once
  * Twice        otherwise backward reads the row again from global memory, and the second-level cache may miss: the
  *              rows of all running blocks are as large as that cache. Both ways give the same bits
  * Errors       a target outside the vocabulary has loss 0; it is recorded on the device and reported by

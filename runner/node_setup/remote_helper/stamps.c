@@ -80,7 +80,8 @@ static bool has_attributes(int folder, const char *path)
     return has;
 }
 
-/* Returns true if the entry is as it was stamped, which also says whose it is. A folder gets another ctime with each name in it. */
+/* Returns true if the entry is as it was stamped, which also says whose it is. A folder gets another ctime with each
+ * name in it. */
 static bool is_untouched(const dt_stamp *stamp, const dt_tree_entry *entry, const struct stat *info,
                          int folder)
 {

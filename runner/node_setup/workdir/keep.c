@@ -83,9 +83,9 @@ const char *dt_workdir_left_hint(const char *run_folder, const char *message, dt
 
 /* --- digests that are known
  *
- * CACHE/workdirs/KEY, where KEY is the digest of the folder's path, has lines that end with a NUL: "INODE MODIFIED CHANGED
- * CHECKED" of CACHE/files, and for each file in the order of the tree "BYTES INODE DEVICE MODIFIED CHANGED DISK_BYTES
- * DIGEST PATH". A file that still is as the line says is not read. As in contents.h, CHANGED cannot be set, and files
+ * CACHE/workdirs/KEY, where KEY is the digest of the folder's path, has lines that end with a NUL: "INODE MODIFIED
+ * CHANGED CHECKED" of CACHE/files, and for each file in the order of the tree "BYTES INODE DEVICE MODIFIED CHANGED
+ * DISK_BYTES DIGEST PATH". A file that still is as the line says is not read. As in contents.h, CHANGED cannot be set, and files
  * that changed within the last two seconds are not listed. Its content is in CACHE/files if nothing was added or removed
  * there since; after an hour this is looked up again, which notes the use. The content is checked when it is sent.
  */

@@ -2,7 +2,8 @@
  *
  * Document   {"tree": 1, "entries": [["file", "a/b.py", 420, 1034, 1764172800000000000, "XXH3"], ...]}: of a file its
  *            permissions, bytes, time of change in nanoseconds, digest and, if it has holes, the bytes that it
- *            takes on the disk; ["link", PATH, TARGET] of a symbolic link; ["folder", PATH, PERMISSIONS] of a folder, before its contents
+ *            takes on the disk; ["link", PATH, TARGET] of a symbolic link; ["folder", PATH, PERMISSIONS] of a folder,
+ *            before its contents
  * Paths      relative, in UTF-8, without "." and ".."; entries are sorted by dt_tree_order (dt_tree_read refuses others)
  * Digest     of everything but the times: equal digests are equal contents
  * Ownership  everything lives in the arena
