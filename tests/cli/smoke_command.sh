@@ -5,7 +5,17 @@
 export TMPDIR=${work:?}/tmp
 mkdir "$TMPDIR" "$work/project"
 cat >"$work/project/train.py" <<'PY'
-import json, os, pathlib, signal, sys, time
+import json, os, pathlib, signal, socket, sys, time
+def meet(): # returns once both ranks are here
+    address = os.environ['MASTER_ADDR'], int(os.environ['MASTER_PORT'])
+    if os.environ['RANK'] == '0':
+        with socket.create_server(address) as server:
+            return server.accept()
+    while True:
+        try:
+            return socket.create_connection(address)
+        except OSError:
+            time.sleep(0.01)
 steps, broken = int(sys.argv[1]), sys.argv[2]
 resume = sys.argv[4] if len(sys.argv) > 4 else ''
 step = 0
@@ -15,6 +25,7 @@ if broken == 'start':
     raise ValueError('as asked')
 if broken == 'stop':
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    meet() # rank 0 prints no step, so nothing is stopped, before both ranks ignore the signal
 if broken == 'again' and resume:
     raise ValueError('not again')
 pathlib.Path('wrote').write_text('here')
