@@ -81,14 +81,15 @@ class Torchrun:
 
     def first_step(self, seconds=300):
         """Time at which the last rank made this step."""
-        seen, at, told = 0, 0, []
+        seen, at, told, last = 0, 0, [], ""
         while seen < 2:
             try:
                 _, line = self.lines.get(timeout=seconds)
             except queue.Empty:
                 raise Failed("torchrun makes no step") from None
             if line is None:
-                raise Failed("torchrun ended: " + " ".join(told)[:400])
+                raise Failed("torchrun ended: " + (" ".join(told) or last or "it printed nothing; hosts do not see /root")[:400])
+            last = line or last
             told += [line] if NAMES.search(line) else []
             found = re.findall(r"step 1 at ([0-9.]+)", line)  # both ranks write to one pipe, sometimes in one line
             seen, at = seen + len(found), max(at, *map(float, found), 0)

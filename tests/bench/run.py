@@ -7,9 +7,11 @@
 Builds the programs first (build/bench-release). --shakespeare: the tinyshakespeare text; without
 it those rows are left out. --torch: a Python that has PyTorch 2; without it there are no peers.
 --seeds: runs of char-Shakespeare; --rounds: of each setting of the 124M. --only: first_step, char,
-bf16, fp32, ranks, tensor, save, llama_bf16, llama_fp32, lora_bf16 (with peft beside PyTorch), translation, beam, decode_bf16, decode_fp32 and both with
-_16, of 16 texts side by side (these with transformers beside PyTorch), lines_on_hosts, startup and faults (as root,
-since their hosts are network namespaces; the last two with torchrun). --quick tests the script with tiny sizes: its figures mean nothing.
+bf16, fp32, ranks, tensor, save, llama_bf16, llama_fp32, lora_bf16 (with peft beside PyTorch),
+translation, beam, decode_bf16, decode_fp32 and both with _16, of 16 texts side by side (these with
+transformers beside PyTorch), lines_on_hosts, startup and faults (as root, since their hosts are
+network namespaces; the last two with torchrun, whose PYTHON may not be under /root). --quick tests
+the script with tiny sizes: its figures mean nothing.
 The first seven take 30 minutes on two cores, which should have nothing else to do.
 """
 
