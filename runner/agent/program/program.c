@@ -129,7 +129,7 @@ static void read_files(dt_program *p)
     if (all->ended)
         dt_saves_end(all->saves, all->ended_well);
     else
-        dt_saves_look(all->saves);
+        dt_saves_look(all->saves, p->pid);
 }
 
 void dt_program_look(dt_program *program)

@@ -189,8 +189,8 @@ typedef struct dt_saves dt_saves;
 void dt_saves_open(dt_saves **out, const dt_plan *plan, const atomic_int_fast64_t *step,
                    const dt_reports *reports, dt_arena *arena);
 void dt_saves_close(dt_saves *saves); /* accepts NULL, as the functions below do */
-/* Looks at the files, if it is time to. */
-void dt_saves_look(dt_saves *saves);
+/* Looks at the files, if it is time to. pid: of the program; after its death no time passes for what it was writing. */
+void dt_saves_look(dt_saves *saves, pid_t pid);
 /* Looks a last time. ended_well: the program is done with all its files. */
 void dt_saves_end(dt_saves *saves, bool ended_well);
 /* Returns the time between two looks. */

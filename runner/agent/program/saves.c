@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/display.h"
 #include "base/memory.h"
+#include "base/process.h"
 #include "base/strbuf.h"
 #include "runner/agent/program/program_int.h"
 
@@ -48,6 +49,7 @@ struct dt_saves {
     char *pattern;    /* the same below the recipe's folder, for glob: {step} is [0-9]* */
     double interval_seconds;
     double looked_seconds; /* by the monotonic clock */
+    double ran_seconds;    /* a look began, and after it the program still ran; by the same clock */
     save *all;             /* [count], ascending by path */
     size_t count;
     const atomic_int_fast64_t *step; /* of the metrics */
@@ -192,7 +194,7 @@ static bool is_complete(const dt_saves *saves, const save *one, program_phase ph
             return true;
         wait = saves->interval_seconds / 2;
     }
-    return phase == ENDED_WELL || dt_clock_monotonic_seconds() - one->since_seconds >= wait;
+    return phase == ENDED_WELL || saves->ran_seconds - one->since_seconds >= wait;
 }
 
 /* last: the program has ended well, so that other nodes have no part of it that is being written. */
@@ -286,8 +288,19 @@ static int by_bytes(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static void look_at_files(dt_saves *saves, program_phase phase)
+/* Returns whether the process runs. One that has died is a zombie until the agent's loop, which may be held up, takes
+ * its exit code. */
+static bool runs(pid_t pid)
 {
+    dt_proc_stat stat;
+
+    return pid > 0 && dt_proc_stat_read(&stat, pid) && stat.state != 'Z' && stat.state != 'X';
+}
+
+/* pid: of the program while it runs, else 0. */
+static void look_at_files(dt_saves *saves, program_phase phase, pid_t pid)
+{
+    double begun_seconds = dt_clock_monotonic_seconds();
     glob_t paths = {0};
 
     if (glob(saves->pattern, GLOB_NOSORT, NULL, &paths) != 0)
@@ -295,10 +308,13 @@ static void look_at_files(dt_saves *saves, program_phase phase)
     if (paths.gl_pathc > 0)
         qsort(paths.gl_pathv, paths.gl_pathc, sizeof(paths.gl_pathv[0]), by_bytes);
     list(saves, &paths);
+    for (size_t i = 0; i < saves->count; i++)
+        compare(saves, &saves->all[i], phase == BEFORE);
+    if (runs(pid))
+        saves->ran_seconds = begun_seconds;
     for (size_t i = 0; i < saves->count; i++) {
         save *one = &saves->all[i];
 
-        compare(saves, one, phase == BEFORE);
         if (one->reported || !is_complete(saves, one, phase))
             continue;
         report(saves, one, phase == ENDED_WELL);
@@ -344,21 +360,21 @@ void dt_saves_open(dt_saves **out, const dt_plan *plan, const atomic_int_fast64_
         saves->pattern = dt_strdup(text.data);
     dt_strbuf_release(&text);
     *out = saves;
-    look_at_files(saves, BEFORE);
+    look_at_files(saves, BEFORE, 0);
 }
 
-void dt_saves_look(dt_saves *saves)
+void dt_saves_look(dt_saves *saves, pid_t pid)
 {
     if (saves != NULL &&
         dt_clock_monotonic_seconds() - saves->looked_seconds >= saves->interval_seconds)
-        look_at_files(saves, RUNNING);
+        look_at_files(saves, RUNNING, pid);
 }
 
 void dt_saves_end(dt_saves *saves, bool ended_well)
 {
     if (saves == NULL)
         return;
-    look_at_files(saves, ended_well ? ENDED_WELL : DIED);
+    look_at_files(saves, ended_well ? ENDED_WELL : DIED, 0);
     if (ended_well && !saves->found)
         dt_reports_warn(saves->reports,
                         "the program saved nothing that matches 'checkpoints': '%s' in '%s'",
