@@ -6,7 +6,9 @@
  * Units      seconds
  * Tests      a build with tests (CMake option DT_TESTS) multiplies every limit by the environment
  *            variable DTRUN_TEST_TIMES (above 0, at most 1), so that tests need not wait for the real
- *            limits. Ratios between limits do not change. A build without tests does not read it
+ *            limits. Ratios between limits do not change. "system=0.1" multiplies only the period of
+ *            `system` events: a busy machine may not keep a tenth of the other limits. A build without
+ *            tests does not read it
  * Threads    any; the table does not change after the first call
  */
 #ifndef DT_RUNNER_TIMES_H

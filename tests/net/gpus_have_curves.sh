@@ -2,7 +2,7 @@
 # The GPUs of a command: nvidia-smi runs as long as it, its lines about the run's GPU become points, and no process of it
 # is left.
 . "$(dirname "$0")/lib.sh"
-export DTRUN_TEST_TIMES=0.1 # before the host: a point each second
+export DTRUN_TEST_TIMES=system=0.1 # before the host: a point each second
 hosts 1 apart
 . tests/net/gpu_host.sh
 gpu_host host1 2

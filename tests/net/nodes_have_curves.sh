@@ -2,7 +2,7 @@
 # A command on two hosts: what each host is used for comes into the history, also after a stop and a resume, each point
 # once and none undone; it is not the progress of the run.
 . "$(dirname "$0")/lib.sh"
-export DTRUN_TEST_TIMES=0.1 # before the hosts: a point each second
+export DTRUN_TEST_TIMES=system=0.1 # before the hosts: a point each second
 hosts 2 apart
 cat >"$net/launch/work.yaml" <<'END'
 nodes: "host[1-2]"
