@@ -89,7 +89,7 @@ int main(int argc, char **argv)
         {"signal", required_argument, NULL, 's'},   {"timeout", required_argument, NULL, 't'},
         {"per-node", required_argument, NULL, 'n'}, {NULL, 0, NULL, 0}};
     spawn s = {0};
-    ranks all = {.world_size = 1, .timeout_seconds = 120, .body = be_program, .on_line = take_line};
+    ranks all = {.world_size = 1, .timeout_seconds = 250, .body = be_program, .on_line = take_line};
     FILE *exits;
     int option, worst;
 

@@ -66,7 +66,7 @@ dt_status open_trainee_of(trainee *out, const dt_strategy *strategy,
     memset(out, 0, sizeof(*out));
     DT_TRY(dt_device_open_cpu(&out->device, 1, err));
     DT_TRY(dt_model_open(&out->model, config, &out->device, err));
-    DT_TRY(dt_comm_open(&out->comm, events, "main", mesh->world, 20, err));
+    DT_TRY(dt_comm_open(&out->comm, events, "main", mesh->world, 100, err));
     out->state.strategy = strategy;
     out->state.model = out->model;
     out->state.mesh = *mesh;

@@ -209,7 +209,7 @@ static void test_a_rendezvous_that_nobody_answers_times_out(void **state)
     assert_int_equal(dt_events_rendezvous(f->events, "here", "", 0, 0.2, &values, &err),
                      DT_ERR_TIMEOUT);
     assert_null(values);
-    assert_true(dt_clock_monotonic_seconds() - start < 5);
+    assert_true(dt_clock_monotonic_seconds() - start < 60);
     assert_non_null(strstr(err.message, "rendezvous 'here'"));
 }
 
@@ -247,7 +247,7 @@ static void test_the_end_of_the_channel_ends_the_process(void **state)
         close(agent);
         if (dt_events_open(&events, 0, 2, NULL) != DT_OK)
             _exit(7);
-        dt_clock_sleep_seconds(20);
+        dt_clock_sleep_seconds(200);
         _exit(8);
     }
     close((int)strtol(getenv("DTRUN_CHANNEL"), NULL, 10));
@@ -256,7 +256,7 @@ static void test_the_end_of_the_channel_ends_the_process(void **state)
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 1);
-    assert_true(dt_clock_monotonic_seconds() - start < 10);
+    assert_true(dt_clock_monotonic_seconds() - start < 100);
 }
 
 #define WITH_CHANNEL(test) cmocka_unit_test_setup_teardown(test, open_channel, close_channel)

@@ -60,7 +60,7 @@ static int body(int rank, void *self)
     dt_comm comm;
 
     CHECK(dt_events_open(&events, rank, world_size, NULL) == DT_OK);
-    CHECK(dt_comm_open(&comm, events, "main", dt_group_all(rank, world_size), 20, NULL) == DT_OK);
+    CHECK(dt_comm_open(&comm, events, "main", dt_group_all(rank, world_size), 100, NULL) == DT_OK);
     for (int at = 0; at < MESHES * LAYOUTS; at++) {
         fake_world world;
 
@@ -82,7 +82,7 @@ static void run(const char *folder, int mesh, bool saves)
 {
     job j = {folder, mesh, saves};
     ranks all = {.world_size = (int)(meshes[mesh].data_size * meshes[mesh].tensor_size),
-                 .timeout_seconds = 60,
+                 .timeout_seconds = 250,
                  .body = body,
                  .self = &j};
 

@@ -149,9 +149,9 @@ static int open_all(talk *out, int rank, const layout *l)
     snprintf(node, sizeof(node), "%d", l->node[rank]);
     setenv("NODE_RANK", node, 1);
     DT_TRY(dt_events_open(&out->events, rank, out->mesh.world.size, &err));
-    DT_TRY(dt_comm_open(&out->world, out->events, "world", out->mesh.world, 20, &err));
-    DT_TRY(dt_comm_open(&out->data, out->events, "data", out->mesh.data, 20, &err));
-    DT_TRY(dt_comm_open(&out->tensor, out->events, "tensor", out->mesh.axis[DT_AXIS_TENSOR], 20,
+    DT_TRY(dt_comm_open(&out->world, out->events, "world", out->mesh.world, 100, &err));
+    DT_TRY(dt_comm_open(&out->data, out->events, "data", out->mesh.data, 100, &err));
+    DT_TRY(dt_comm_open(&out->tensor, out->events, "tensor", out->mesh.axis[DT_AXIS_TENSOR], 100,
                         &err));
 out:
     if (st != DT_OK)
@@ -287,7 +287,7 @@ static void test_axes_connect_their_ranks_and_norms_count_every_gradient_once(vo
     for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
         layout l = layouts[i];
         ranks all = {.world_size = l.data_size * l.tensor_size,
-                     .timeout_seconds = 60,
+                     .timeout_seconds = 250,
                      .body = body,
                      .self = &l};
         int code = ranks_run(&all);

@@ -31,7 +31,7 @@
 #define FOR_EVER 300
 
 /* The timeout of ranks one of which stops. Not a second: all of them have to connect first, on a busy machine. */
-#define STOP_SECONDS 2
+#define STOP_SECONDS 5
 
 #define SAME_ELEMS 100003
 
@@ -97,7 +97,7 @@ static int open_comm(dt_events **events, dt_comm *comm, int rank, const shared *
 
 static int run_layout(const layout *l, int (*body)(int rank, void *self), shared *s)
 {
-    ranks all = {.world_size = l->world_size, .timeout_seconds = 40, .body = body, .self = s};
+    ranks all = {.world_size = l->world_size, .timeout_seconds = 250, .body = body, .self = s};
     int code;
 
     s->layout = l;
@@ -119,7 +119,7 @@ static int body_collectives(int rank, void *self)
     dt_events *events;
     dt_comm comm;
 
-    CHECK(open_comm(&events, &comm, rank, self, 20) == 0);
+    CHECK(open_comm(&events, &comm, rank, self, 100) == 0);
     CHECK(check_collectives(&comm) == 0);
     dt_comm_close(&comm);
     dt_events_close(events);
@@ -140,7 +140,7 @@ static int body_large(int rank, void *self)
     double sent[3];
 
     exact = exact && world_size != 3;
-    CHECK(open_comm(&events, &comm, rank, s, 20) == 0);
+    CHECK(open_comm(&events, &comm, rank, s, 100) == 0);
     for (int64_t i = 0; i < n * world_size; i++)
         data[i] = (float)((i + rank) % 1000);
     CHECK(comm.reduce_scatter(&comm, data + rank * n, data, n, DT_F32, NULL) == DT_OK);
@@ -174,7 +174,7 @@ static int body_broadcast(int rank, void *self)
     dt_comm comm;
     double sent = 0;
 
-    CHECK(open_comm(&events, &comm, rank, s, 20) == 0);
+    CHECK(open_comm(&events, &comm, rank, s, 100) == 0);
     for (int root = 0; root < s->world_size; root++) {
         memset(bytes, rank + 1, sizeof(bytes));
         CHECK(comm.broadcast(&comm, bytes, sizeof(bytes), root, NULL) == DT_OK);
@@ -198,7 +198,7 @@ static int body_same_bits(int rank, void *self)
     dt_comm comm;
     uint32_t x = 12345u + (uint32_t)rank;
 
-    CHECK(open_comm(&events, &comm, rank, s, 20) == 0);
+    CHECK(open_comm(&events, &comm, rank, s, 100) == 0);
     for (int i = 0; i < SAME_ELEMS; i++) {
         x = x * 1664525u + 1013904223u;
         s->same[rank][i] = ((float)(x >> 8) / 16777216.0f - 0.5f) * (float)(1 << (x & 15));
@@ -313,7 +313,7 @@ static int body_bad_address(int rank, void *self)
 
     /* An address for documentation, which no machine has. */
     setenv("DTRUN_INTERFACE_ADDRESS", "192.0.2.1", 1);
-    CHECK(open_with(&events, &comm, rank, s, 5, &err) == DT_ERR_USAGE);
+    CHECK(open_with(&events, &comm, rank, s, 100, &err) == DT_ERR_USAGE);
     CHECK(strstr(err.message, "'192.0.2.1'") != NULL);
     dt_events_close(events);
     return 0;
@@ -327,7 +327,7 @@ static int body_two_families(int rank, void *self)
     dt_comm comm;
 
     setenv("DTRUN_INTERFACE_ADDRESS", rank == 0 ? "127.0.0.1" : "::1", 1);
-    CHECK(open_with(&events, &comm, rank, s, 5, &err) == DT_ERR_UNSUPPORTED);
+    CHECK(open_with(&events, &comm, rank, s, 100, &err) == DT_ERR_UNSUPPORTED);
     CHECK(strstr(err.message, "network.interface") != NULL);
     dt_events_close(events);
     return 0;
@@ -339,7 +339,7 @@ static int body_secret(int rank, void *self)
     dt_comm comm;
 
     setenv("DTRUN_RUN_SECRET", "00ff17", 1);
-    CHECK(open_comm(&events, &comm, rank, self, 20) == 0);
+    CHECK(open_comm(&events, &comm, rank, self, 100) == 0);
     CHECK(comm.barrier(&comm, NULL) == DT_OK);
     dt_comm_close(&comm);
     dt_events_close(events);
@@ -354,7 +354,7 @@ static int body_wrong_secret(int rank, void *self)
     dt_comm comm;
 
     setenv("DTRUN_RUN_SECRET", rank == 1 ? "00ff18" : "00ff17", 1);
-    CHECK(open_with(&events, &comm, rank, s, 20, &err) == DT_ERR_COMM);
+    CHECK(open_with(&events, &comm, rank, s, 100, &err) == DT_ERR_COMM);
     CHECK(strstr(err.message, "does not know the secret") != NULL ||
           strstr(err.message, "authenticate the ranks") != NULL);
     CHECK(rank != 1 || strstr(err.message, "does not know the secret") != NULL);
@@ -371,7 +371,7 @@ static int body_bad_secret(int rank, void *self)
     dt_comm comm;
 
     setenv("DTRUN_RUN_SECRET", "no secret", 1);
-    CHECK(open_with(&events, &comm, rank, s, 20, &err) == DT_ERR_USAGE);
+    CHECK(open_with(&events, &comm, rank, s, 100, &err) == DT_ERR_USAGE);
     CHECK(strstr(err.message, "no secret") == NULL);
     dt_events_close(events);
     return 0;
@@ -425,7 +425,7 @@ static int share_memory(void **state)
 static bool one_is_killed(const layout *l, int (*body)(int rank, void *self), shared *s, int victim,
                           int signal_number)
 {
-    ranks all = {.world_size = l->world_size, .timeout_seconds = 40, .body = body, .self = s};
+    ranks all = {.world_size = l->world_size, .timeout_seconds = 250, .body = body, .self = s};
     bool good = true;
 
     s->layout = l;

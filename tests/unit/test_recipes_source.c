@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/file.h"
 #include "recipes_support.h"
 
@@ -134,14 +134,14 @@ static void test_an_unreadable_file_is_named(void **state)
 static void test_a_recipe_of_100_megabytes_is_refused_at_once(void **state)
 {
     folder *f = *state;
-    double start = dt_clock_monotonic_seconds();
+    clock_t start = clock(); /* processor time: a busy machine may not run this process at once */
     int fd = open(f->file, O_WRONLY | O_CREAT, 0600);
 
     assert_true(fd >= 0);
     assert_int_equal(ftruncate(fd, 100 << 20), 0);
     close(fd);
     expect_unread(f, f->file, "larger than 1 MiB");
-    assert_true(dt_clock_monotonic_seconds() - start < 1);
+    assert_true(clock() - start < CLOCKS_PER_SEC);
 }
 
 static void test_a_recipe_without_end_is_refused(void **state)

@@ -59,7 +59,7 @@ out:
 /* Reads until every writer has finished; each run must be consistent at any time. */
 static dt_status read_much(const char *path, dt_error *err)
 {
-    double give_up = dt_clock_monotonic_seconds() + 60;
+    double give_up = dt_clock_monotonic_seconds() + 250;
     int64_t count, finished = 0;
     dt_store *store = NULL;
     dt_status st = DT_OK;
@@ -216,13 +216,14 @@ static void test_a_wait_ends_when_another_process_changes_the_store(void **state
     child = fork();
     if (child == 0) {
         dt_clock_sleep_seconds(0.1);
-        execlp("sqlite3", "sqlite3", t->path, "UPDATE runs SET name = 'other' WHERE id = 'r1'", NULL);
+        execlp("sqlite3", "sqlite3", t->path, "UPDATE runs SET name = 'other' WHERE id = 'r1'",
+               NULL);
         _exit(1);
     }
     begun = dt_clock_monotonic_seconds();
-    while (!dt_store_wait(t->store, 30) && dt_clock_monotonic_seconds() - begun < 30)
+    while (!dt_store_wait(t->store, 120) && dt_clock_monotonic_seconds() - begun < 120)
         ;
-    assert_true(dt_clock_monotonic_seconds() - begun < 25);
+    assert_true(dt_clock_monotonic_seconds() - begun < 100);
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
     assert_int_equal(test_store_number(t, "SELECT COUNT(*) FROM runs WHERE name = 'other'"), 1);

@@ -271,7 +271,7 @@ static void test_a_rank_holds_and_sends_as_in_the_tables(void **state)
 {
     for (int world_size = 1; world_size <= 4; world_size++) {
         ranks all = {
-            .world_size = world_size, .timeout_seconds = 40, .body = body, .self = &world_size};
+            .world_size = world_size, .timeout_seconds = 250, .body = body, .self = &world_size};
 
         assert_int_equal(ranks_run(&all), 0);
     }

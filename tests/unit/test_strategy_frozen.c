@@ -149,18 +149,35 @@ out:
     return st;
 }
 
-/* The losses of one process that computes all rows. */
+/* The losses of one process that computes all rows. All ways have the same ones: they are computed once in a process. */
 static int alone(double losses[STEPS], dt_dtype dtype, const char *frozen,
                  dt_optimizer_kind optimizer, int rank)
 {
+    static struct {
+        dt_dtype dtype;
+        const char *frozen;
+        dt_optimizer_kind optimizer;
+        double losses[STEPS];
+    } known[4 * (PATTERNS + 1)];
+    static int count;
     dt_strategy_options options = options_of(&ways[0], optimizer);
     dt_error err = DT_ERROR_INIT;
     trainee t;
 
+    for (int i = 0; i < count; i++)
+        if (known[i].dtype == dtype && known[i].frozen == frozen &&
+            known[i].optimizer == optimizer) {
+            memcpy(losses, known[i].losses, sizeof(known[i].losses));
+            return 0;
+        }
     CHECK(!open_frozen(&t, &ways[0], &options, dtype, frozen, ROWS, NULL, 0, 1, &err));
     for (int i = 0; i < STEPS; i++)
         CHECK(!step_of(&t, i, 1, 0, &losses[i], &err));
     close_trainee(&t);
+    known[count].dtype = dtype;
+    known[count].frozen = frozen;
+    known[count].optimizer = optimizer;
+    memcpy(known[count++].losses, losses, sizeof(known[0].losses));
     return 0;
 }
 
@@ -310,7 +327,7 @@ static void on_ranks(int (*check)(dt_events *, int, int))
 {
     for (int world_size = 1; world_size <= RANKS; world_size++) {
         rank_task task = {world_size, check};
-        ranks all = {.world_size = world_size, .timeout_seconds = 100, .body = body, .self = &task};
+        ranks all = {.world_size = world_size, .timeout_seconds = 250, .body = body, .self = &task};
 
         assert_int_equal(ranks_run(&all), 0);
     }

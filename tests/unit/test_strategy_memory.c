@@ -174,7 +174,7 @@ static int check_recipe(const dt_recipe *recipe, dt_events *events, int rank, in
     counted = t.device;
     count(&t.device);
     CHECK(!dt_model_open(&t.model, &config, &t.device, NULL));
-    CHECK(!dt_comm_open(&t.comm, events, "main", dt_group_all(rank, world_size), 20, NULL));
+    CHECK(!dt_comm_open(&t.comm, events, "main", dt_group_all(rank, world_size), 100, NULL));
     t.state = (dt_strategy_state){.strategy = dt_strategy_find((int)recipe->strategy.kind),
                                   .model = t.model,
                                   .mesh = mesh,
@@ -248,7 +248,7 @@ static int body(int rank, void *self)
 static void check_ranks(dt_architecture_kind kind, int world_size, int tensor, int node_ranks)
 {
     combination c = {kind, world_size, tensor, node_ranks};
-    ranks all = {.world_size = world_size, .timeout_seconds = 240, .body = body, .self = &c};
+    ranks all = {.world_size = world_size, .timeout_seconds = 250, .body = body, .self = &c};
 
     assert_int_equal(ranks_run(&all), 0);
 }

@@ -106,7 +106,7 @@ static dt_status open_run(trainee *t, dt_architecture_kind kind, dt_strategy_kin
     dt_model_config_make(&config, &recipe, 0);
     DT_TRY(dt_device_open_cpu(&t->device, 1, NULL));
     DT_TRY(dt_model_open(&t->model, &config, &t->device, NULL));
-    DT_TRY(dt_comm_open(&t->comm, events, "main", dt_group_all(rank, world_size), 20, NULL));
+    DT_TRY(dt_comm_open(&t->comm, events, "main", dt_group_all(rank, world_size), 100, NULL));
     t->state = (dt_strategy_state){.strategy = dt_strategy_find((int)strategy),
                                    .model = t->model,
                                    .mesh = strategy == DT_STRATEGY_FSDP
@@ -206,7 +206,7 @@ static void test_ranks_whose_batches_differ_are_as_one_process(void **state)
 {
     for (int world_size = 1; world_size <= 3; world_size++) {
         ranks all = {
-            .world_size = world_size, .timeout_seconds = 40, .body = body, .self = &world_size};
+            .world_size = world_size, .timeout_seconds = 250, .body = body, .self = &world_size};
 
         assert_int_equal(ranks_run(&all), 0);
     }

@@ -36,7 +36,7 @@ static void on_ranks(int least, int most, int (*check)(dt_events *, int, int))
 {
     for (int world_size = least; world_size <= most; world_size++) {
         rank_task task = {world_size, check};
-        ranks all = {.world_size = world_size, .timeout_seconds = 40, .body = body, .self = &task};
+        ranks all = {.world_size = world_size, .timeout_seconds = 250, .body = body, .self = &task};
 
         assert_int_equal(ranks_run(&all), 0);
     }
