@@ -206,7 +206,7 @@ cat >/dev/null; kill %1; wait %1
         self.assertEqual([note["note"] for note in self.ask("/api/v1/runs/m4x9tr/notes")["notes"]], [NOTE, "# theirs", "# faster", "mine"])
         for scheme in ("light", "dark"):
             self.look(390, 844, scheme)
-            self.wait(lambda: self.script("return document.documentElement.scrollWidth") <= 390)
+            self.assert_not_wider(390)
             self.shoot(f"note-phone-{scheme}")
 
     def test_ticked_runs_are_tagged_and_archived_and_shown_on_demand(self):
@@ -239,7 +239,7 @@ cat >/dev/null; kill %1; wait %1
         self.wait(lambda: "2 of 2 refused" in self.text("#full") and "tag '@bad'" in self.text("#full"))
         for width in (390, 1280):
             self.look(width, 844)
-            self.wait(lambda: self.script("return document.documentElement.scrollWidth") <= width)
+            self.assert_not_wider(width)
 
     def test_a_page_of_another_port_changes_nothing(self):
         """The cookie is sent to another port of the same host: the checks of the origin have to refuse."""

@@ -82,7 +82,7 @@ class Evaluations(test_page.Browsing):
         self.look(390, 844)
         self.open_run("m4x9tr")
         self.wait(lambda: len(self.heads()) == 7)
-        self.assertLessEqual(self.script("return document.documentElement.scrollWidth"), 390)
+        self.assert_not_wider(390)
         shown = self.script("const s = document.getElementById('evaluations').getBoundingClientRect();"
                             "const c = document.querySelector('#evaluations tr:not(.task) td.number').getBoundingClientRect();"
                             "return c.right <= s.right + 1")
@@ -120,7 +120,7 @@ class Evaluations(test_page.Browsing):
         self.shoot_card("evaluations-compare")
         self.look(390, 844)
         self.open("compare?runs=b1d5wn,k3v9x2,h7c2qa", lambda: len(self.heads()) == 4)
-        self.assertLessEqual(self.script("return document.documentElement.scrollWidth"), 390)
+        self.assert_not_wider(390)
         self.shoot_card("evaluations-compare-phone")
         self.open("compare?runs=h7c2qa,p8s6ze", lambda: self.text("#summary") == "2 runs")
         self.assertFalse(self.browser.find_element(By.ID, "evaluations-card").is_displayed())

@@ -55,10 +55,6 @@ class Filled(Browsing):
     def drawn(self, name):
         return self.script(f"return (globalThis.Chart && Chart.getChart('{name}')?.data.datasets[0]?.data.length) ?? 0") > 10
 
-    def assert_not_wider(self, width):
-        """Waits: charts take a new width a moment after the window."""
-        self.wait(lambda: self.script("return document.documentElement.scrollWidth") <= width)
-
 
 class Metrics(Filled):
     words = (("metrics", "160"),)
@@ -93,8 +89,8 @@ class Metrics(Filled):
         self.open("runs/m0metr", lambda: self.drawn("loss-chart"))
         self.find("#find-metrics").send_keys("TRAIN/03 value")
         self.wait(lambda: self.texts("#charts h2") == [f"train/03{at}/a_value_of_it" for at in range(7)])
-        self.find("[aria-label='Pin train/033/a_value_of_it']").click()
-        self.find("[aria-label='Hide train/034/a_value_of_it']").click()
+        self.click("[aria-label='Pin train/033/a_value_of_it']")
+        self.click("[aria-label='Hide train/034/a_value_of_it']")
         self.find("#find-metrics").clear()
         self.find("#find-metrics").send_keys(Keys.SPACE, Keys.BACKSPACE)
         self.wait(lambda: self.texts("#charts h2")[:2] == ["train/033/a_value_of_it", "Loss"])
@@ -105,7 +101,7 @@ class Metrics(Filled):
                   and self.drawn("metric-train/033/a_value_of_it-chart"))
         self.find("#find-metrics").send_keys("train/03")
         self.wait(lambda: len(self.texts("#charts h2")) == 6)
-        self.find("#hidden-metrics").click()
+        self.click("#hidden-metrics")
         self.wait(lambda: len(self.texts("#charts h2")) == 7)
         nameless = self.script("return [...document.querySelectorAll('button, summary, input')].filter((e) =>"
                                " !(e.textContent.trim() || e.getAttribute('aria-label'))).length")
@@ -149,10 +145,10 @@ class Groups(Filled):
         Select(self.find("#colour")).select_by_value("model.embed")
         self.wait(lambda: self.script(lines + ".map((d) => d.borderColor)") != before)
         self.assertEqual(self.texts("#key > span"), ["64", "128", "256"])
-        self.find("#more-members").click()
+        self.click("#more-members")
         self.wait(lambda: self.count("#members tbody tr") == 60)
         self.assertEqual(self.texts("#members tbody tr:last-child .pill"), ["diverged"])
-        self.find("#members th[data-sort='optimizer.lr'] button").click()
+        self.click("#members th[data-sort='optimizer.lr'] button")
         self.wait(lambda: self.text("#members tbody tr:first-child td:nth-child(5)") == "1e-4")
         for part in ("colour=model.embed", "sort=optimizer.lr"):
             self.assertIn(part, self.browser.current_url)
@@ -210,7 +206,7 @@ class Lists(Filled):
 
     def test_columns_and_filters_are_chosen_and_kept_in_the_address(self):
         self.open("", lambda: len(self.rows()) == 76)
-        self.find("#choose").click()
+        self.click("#choose")
         self.wait(lambda: self.count("#column-keys option[value='optimizer.lr']") == 1)
         self.assertEqual(self.count("#filter-keys option[value='valid_loss.min']"), 1)
         self.add("filter", "optimizer.lr")
@@ -226,9 +222,9 @@ class Lists(Filled):
             self.add("column", key)
             self.wait(lambda: self.count(f"#runs th[data-sort='{key}']") == 1)
         self.wait(lambda: self.texts("#runs tbody tr:first-child .extra")[:1] == ["0.001"])
-        self.find("#usual label:nth-of-type(6) input").click()  # without "Took"
+        self.click("#usual label:nth-of-type(6) input")  # without "Took"
         self.wait(lambda: self.count("#runs tbody td[data-title=Took]") == 0)
-        self.find("#runs th[data-sort='valid_loss.min'] button").click()
+        self.click("#runs th[data-sort='valid_loss.min'] button")
         self.wait(lambda: "sort=valid_loss.min" in self.browser.current_url and self.rows() != [])
         values = lambda: [float(text) for text in self.texts("#runs tbody .extra:nth-last-child(3)")]
         self.wait(lambda: values() == sorted(values()) and set(self.rows()) == set(few))
@@ -238,7 +234,7 @@ class Lists(Filled):
         self.wait(lambda: set(self.rows()) == set(few) and values() == sorted(values()))
         self.assertEqual(self.texts("#chips .words"), ["optimizer.lr=1e-3", "valid_loss.min<1.95", "optimizer.lr", "valid_loss.min", "loss@1000"])
         for name in ("filter optimizer.lr=1e-3", "filter valid_loss.min<1.95"):
-            self.find(f"[aria-label='Remove {name}']").click()
+            self.click(f"[aria-label='Remove {name}']")
         self.wait(lambda: len(self.rows()) == 76)
 
     def test_tags_and_groups_lead_to_their_runs_and_long_names_stay_inside(self):
@@ -253,7 +249,7 @@ class Lists(Filled):
         metric = "#runs tbody tr:nth-child(2) td[data-title=Loss]"
         box = self.script(f"const b = document.querySelector('{metric}').getBoundingClientRect(); return [b.left, b.right]")
         self.assertTrue(0 <= box[0] < box[1] <= 390, box)
-        self.find("#runs .group").click()
+        self.click("#runs .group")
         self.wait(lambda: "/group?name=" in self.browser.current_url and self.drawn("loss-chart"))
         self.assert_not_wider(390)
 

@@ -47,7 +47,7 @@ class Nodes(Browsing):
             self.assertEqual(self.curves("cpu_percent")[1][1], 41)  # it began later
             self.assertEqual(self.text("#system-gpu_used_bytes-title"), "GPU memory: gpu-a GPU 0 of 85.0 GB")
             self.assertIn("nodes=1", self.browser.current_url)
-            self.assertLessEqual(self.script("return document.documentElement.scrollWidth"), width)
+            self.assert_not_wider(width)
             self.assertIn("gpu-a", self.browser.find_element(By.ID, "system-cpu_percent-chart").get_attribute("aria-label"))
             self.shoot(f"nodes-{width}-{scheme}")
         self.browser.refresh()  # the address holds that it is open
@@ -112,7 +112,7 @@ class Files(Browsing):
             self.assertEqual(self.texts("#files tbody tr:first-child td"), ["0", 'a "word", <i>0</i>', "0.0"])
             self.assertIn("the first 200 rows", self.text("#files details[open]"))
             self.assertEqual(self.script("return document.querySelectorAll('#files td i, #files summary b').length"), 0)
-            self.assertLessEqual(self.script("return document.documentElement.scrollWidth"), width)
+            self.assert_not_wider(width)
             self.shoot(f"files-{width}-{scheme}")
         self.script("document.querySelector('#files .more').click()")
         self.wait(lambda: len(self.browser.find_elements(By.CSS_SELECTOR, "#files img")) == 15)

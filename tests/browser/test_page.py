@@ -18,7 +18,7 @@ import unittest
 
 try:
     from selenium import webdriver
-    from selenium.common.exceptions import StaleElementReferenceException
+    from selenium.common.exceptions import JavascriptException, StaleElementReferenceException
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.chrome.options import Options
     from selenium.webdriver.chrome.service import Service
@@ -72,7 +72,7 @@ class Browsing(unittest.TestCase):
     def end_server(cls):
         if not cls.server.stdin.closed:
             cls.server.stdin.close()
-        return cls.server.wait(10)
+        return cls.server.wait(PATIENCE_SECONDS)
 
     @classmethod
     def tearDownClass(cls):
@@ -97,8 +97,9 @@ class Browsing(unittest.TestCase):
         self.wait(until)
 
     def wait(self, condition):
+        """A condition that raises one of these reads what is not there yet: a chart, a row, a number in a cell."""
         WebDriverWait(self.browser, PATIENCE_SECONDS, 0.1,
-                      ignored_exceptions=[StaleElementReferenceException]
+                      ignored_exceptions=[StaleElementReferenceException, JavascriptException, IndexError, ValueError]
                       ).until(lambda _: condition())
 
     def grow(self):
@@ -126,6 +127,13 @@ class Browsing(unittest.TestCase):
 
     def script(self, code):
         return self.browser.execute_script(code)
+
+    def click(self, css):
+        self.read(lambda: self.browser.find_element(By.CSS_SELECTOR, css).click())
+
+    def assert_not_wider(self, width):
+        """Waits: charts take a new width a moment after the window."""
+        self.wait(lambda: self.script("return document.documentElement.scrollWidth") <= width)
 
     def shoot(self, name):
         if SHOTS:

@@ -50,7 +50,7 @@ class Real(Browsing):
             if run["state"] not in ("finished", "failed", "stopped"):
                 cls.dtrun("stop", "--now", run["run"])
         cls.server.terminate()
-        return 0 if cls.server.wait(20) in (0, -15) else 1
+        return 0 if cls.server.wait(test_page.PATIENCE_SECONDS) in (0, -15) else 1
 
     @classmethod
     def dtrun(cls, *words, **environment):
@@ -93,7 +93,7 @@ class Queue(Real):
         self.wait(lambda: "first" in self.rows()[1][6] and "urgent" in self.rows()[2][6])
         self.shoot("queue")
         self.look(390, 844)
-        self.assertLessEqual(self.script("return document.documentElement.scrollWidth"), 390)
+        self.assert_not_wider(390)
         self.look(1280, 900)
         self.dtrun("queue", "priority", second, "9")  # the open page follows
         self.waits_for([["–", "first", "running", "0"], ["1", "second", "waiting", "9"], ["2", "urgent", "waiting", "7"]])
@@ -116,7 +116,7 @@ class Why(Real):
                         .startswith("A step's time: "))
         self.shoot("why")
         self.look(390, 844)
-        self.assertLessEqual(self.script("return document.documentElement.scrollWidth"), 390)
+        self.assert_not_wider(390)
 
 
 if __name__ == "__main__":

@@ -76,7 +76,7 @@ class Samples(test_page.Browsing):
         self.look(390, 844, "dark")
         self.open_run(RUN)
         self.wait(lambda: len(self.rows()) == 3)
-        self.assertLessEqual(self.script("return document.documentElement.scrollWidth"), 390)
+        self.assert_not_wider(390)
         self.shoot_card("samples-card", "samples-phone")
 
     def test_a_live_run_gets_its_next_samples_unless_the_reader_looks_at_others(self):
@@ -119,7 +119,7 @@ class Samples(test_page.Browsing):
             self.look(width, 844, scheme)
             self.open_run(run)
             self.wait(lambda: len(cells()) == 100)
-            self.assertLessEqual(self.script("return document.documentElement.scrollWidth"), width)
+            self.assert_not_wider(width)
             self.shoot_card("confusion-card", name)
         self.browser.find_element(By.CSS_SELECTOR, "#confusion-step input").send_keys(Keys.ARROW_LEFT)
         self.wait(lambda: self.text("#confusion") == "not readable")
