@@ -8,6 +8,8 @@ recipe() { # name and lines of a recipe
 processes() { # processes of this test, recognised by the marker of their sleeps
     pgrep -f "sleep $1" | wc -l
 }
+has_processes() { [ "$(processes "$1")" -ge "$2" ]; }
+has_step() { "$dtrun" status "$1" | grep -q "step $2"; }
 
 # Two processes finish; the environment, the arguments and the metrics are there, and the secret appears nowhere.
 recipe good "command: ./trainer.sh good \"two words\" '{nproc}-{nnodes}-{node_rank}' {brace}" \
@@ -57,19 +59,17 @@ expect 1 launch --wait "$work/bad.yaml" --set shell=true --set 'command=exit 5 |
 says "exited with code 6"
 
 # A stop leaves nothing, whatever the program started; a program that ends when asked is not killed.
-recipe stop "command: ./trainer.sh stubborn 7531" 'processes: 2' 'grace_seconds: 0.5' 'metrics: json'
+recipe stop "command: ./trainer.sh stubborn 7531.$$" 'processes: 2' 'grace_seconds: 0.5' 'metrics: json'
 expect 0 launch --detach "$work/stop.yaml"
 run=$(cat "$work/out")
-for ((i = 0; i < 100; i++)); do [ "$(processes 7531)" -ge 6 ] && break; sleep 0.1; done
-[ "$(processes 7531)" -ge 6 ] || fail "the program did not start its children"
-expect 0 status "$run"
-says "running"
+within 60 has_processes 7531.$$ 6 || fail "the program did not start its children"
+within 60 state_is "$run" running
 expect 0 stop "$run"
 says "none of its processes are left"
-[ "$(processes 7531)" -eq 0 ] || fail "the stop left $(pgrep -af 'sleep 7531')"
+has_processes 7531.$$ 1 && fail "the stop left $(pgrep -af "sleep 7531.$$")"
 expect 0 launch --detach "$work/stop.yaml" --set 'command=./trainer.sh polite' --set grace_seconds=20
 run=$(cat "$work/out")
-for ((i = 0; i < 100; i++)); do "$dtrun" status "$run" | grep -q 'step 1' && break; sleep 0.1; done
+within 60 has_step "$run" 1
 expect 0 stop "$run"
 lacks "did not exit cleanly"
 expect 0 logs "$run"
@@ -78,9 +78,9 @@ expect 0 status --json "$run"
 json "o['state'] == 'stopped'" "o['exit_code'] == 4"
 
 # A time limit ends the program, however it reacts.
-expect 124 launch --wait "$work/stop.yaml" --set time_limit=1s --set 'command=./trainer.sh stubborn 7532'
+expect 124 launch --wait "$work/stop.yaml" --set time_limit=1s --set 'command=./trainer.sh stubborn 7532.'$$
 says "time_limit reached"
-[ "$(processes 7532)" -eq 0 ] || fail "the time limit left $(pgrep -af 'sleep 7532')"
+has_processes 7532.$$ 1 && fail "the time limit left $(pgrep -af "sleep 7532.$$")"
 
 # A restart has another restart count and another port.
 recipe again 'command: ./trainer.sh again 3' 'failure: {max_restarts: 2}' 'metrics: json'

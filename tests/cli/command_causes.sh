@@ -9,10 +9,11 @@ cause() { # shell code for two processes, options... : the run ends with code 1
 }
 
 # A rank ends with code 0 while others continue, which then fail because of it.
-cause '[ $RANK = 1 ] && exit 0; sleep 1; echo "RuntimeError: Connection closed by peer" >&2; exit 1'
+after='[ $RANK = 1 ] && exit 0; until grep -q "\"exited\"" "$DTRUN_NODE_DIR/journal.jsonl"; do sleep 0.1; done;'
+cause "$after"'echo "RuntimeError: Connection closed by peer" >&2; exit 1'
 says "rank 1 on localhost ended with code 0 at " \
     "Z, before the others; then rank 0 on localhost exited with code 1: RuntimeError: Connection closed by peer"
-cause '[ $RANK = 1 ] && exit 0; sleep 1; echo "ValueError: of rank 0" >&2; exit 1'
+cause "$after"'echo "ValueError: of rank 0" >&2; exit 1'
 says "rank 0 on localhost exited with code 1: ValueError: of rank 0"
 lacks "before the others"
 
@@ -23,12 +24,16 @@ def forgotten():
     time.sleep(1000)
 if os.environ['RANK'] == '1':
     faulthandler.enable()
+    open(sys.argv[1], 'w').close()
     forgotten()
-time.sleep(6)
+while not os.path.exists(sys.argv[1]):
+    time.sleep(0.1)
+time.sleep(5)
 sys.exit('RuntimeError: Timed out waiting 5000ms for recv operation to complete')
 PY
-expect 0 run --detach --name sleeps --processes 2 -- python3 "$work/sleeps.py"
-cause 'if [ $RANK = 1 ]; then kill -STOP $$; fi; sleep 2; echo "Timed out waiting for a peer" >&2; exit 1'
+expect 0 run --detach --name sleeps --processes 2 -- python3 "$work/sleeps.py" "$work/asleep"
+cause 'if [ $RANK = 1 ]; then echo $$ >"${0%/*}/pid"; kill -STOP $$; fi
+    until grep -q "^State:.T" "/proc/$(cat "${0%/*}/pid")/status"; do sleep 0.1; done; sleep 2; echo "Timed out waiting for a peer" >&2; exit 1'
 says "rank 1 on localhost was stopped by a signal" "while the others waited for it; then rank 0"
 
 # All ranks sleep, or one is stopped: detected with failure.hang_seconds, which is off unless set.

@@ -8,14 +8,6 @@ printf 'made\nout/\nlog.txt\n' >"$program/.gitignore"
 recipe() { # name and lines of a recipe
     printf '%s\n' "${@:2}" 'workdir: program' 'gpus: 0' >"$work/$1.yaml"
 }
-await() { # seconds command...
-    local left=$(($1 * 60))
-    shift
-    until "$@"; do
-        [ $((left -= 1)) -gt 0 ] || { fail "not in time: $*"; return; }
-        sleep 0.05
-    done
-}
 run_folder() { echo "$work/state/dtrun/runs/$(field "o['run']")"; }
 
 # A setup runs once for each content, with the variables of the recipe; the next launch finds it done.
@@ -64,31 +56,31 @@ says "the setup ended with exit code 3"
 recipe act 'activate: "a\nb"' 'command: "true"'
 expect 2 validate "$work/act.yaml"
 says "'activate' has several lines"
-recipe act 'activate: export A=1' 'command: echo "$A end" >&2; exec sleep 98764' 'shell: true' 'grace_seconds: 20'
+recipe act 'activate: export A=1' 'command: echo "$A end" >&2; exec sleep 98764.'$$ 'shell: true' 'grace_seconds: 20'
 expect 0 launch --detach --json "$work/act.yaml"
-await 20 pgrep -xf 'sleep 98764' >/dev/null
+within 60 pgrep -xf "sleep 98764.$$" >/dev/null
 expect 0 stop last
-pgrep -xf 'sleep 98764' && fail "the program is left"
+pgrep -xf "sleep 98764.$$" && fail "the program is left"
 expect 0 logs last
 says "1 end"
 
 # A stop ends the setup with everything that it started, and so does the death of the process that watches it.
-recipe slow 'command: "true"' 'setup: echo $$ >made; setsid sleep 98765 & setsid sleep 98765; touch log2.txt'
+recipe slow 'command: "true"' 'setup: echo $$ >made; setsid sleep 98765.'$$' & setsid sleep 98765.'$$'; touch log2.txt'
 expect 0 launch --detach --json "$work/slow.yaml"
 run=$(field "o['run']")
-sleeps() { [ "$(pgrep -xfc 'sleep 98765')" -eq "$1" ]; }
-await 10 sleeps 2
+sleeps() { [ "$(pgrep -xfc "sleep 98765.$$")" -eq "$1" ]; }
+within 60 sleeps 2
 expect 0 stop "$run"
 says "none of its processes are left"
-await 10 sleeps 0
+within 60 sleeps 0
 expect 0 launch --detach --json "$work/slow.yaml"
 run=$(field "o['run']")
-await 10 sleeps 2
+within 60 sleeps 2
 for pid in $(pgrep -f 'dtrun-agent node setup'); do
     ! tr '\0' '\n' <"/proc/$pid/environ" | grep -qx "XDG_STATE_HOME=$XDG_STATE_HOME" || kill -9 "$pid"
 done
 expect 3 wait "$run"
-await 10 sleeps 0
+within 60 sleeps 0
 recipe slow 'command: "true"' 'setup: echo again >>log.txt; test ! -e made.lock || exit 1; touch made.lock; sleep 1; rm made.lock; echo done >>log.txt'
 : >"$program/log.txt"
 echo '*.lock' >>"$program/.gitignore"

@@ -9,7 +9,7 @@ recipe() { # name and lines of a recipe
 # A restart continues from the newest complete checkpoint, not from one of an earlier run, and not from one that was
 # incomplete when the program died. The history has each step once.
 recipe saves 'command: ./trainer.sh saves 20 13' 'metrics: json' 'resume: --from {checkpoint}' \
-    'checkpoints: {path: "ckpt/checkpoint-{step}", settle: 0.1}'
+    'checkpoints: {path: "ckpt/checkpoint-{step}", settle: 1}'
 mkdir -p "$work/ckpt/checkpoint-50" && echo 50 >"$work/ckpt/checkpoint-50/step"
 expect 0 launch --wait "$work/saves.yaml"
 says "checkpoint-20"
@@ -70,7 +70,8 @@ json "o['attempt'] == 2"
 # A stop by another signal; a checkpoint that the program saves before it ends is complete.
 recipe signalled 'command: ./trainer.sh signalled INT' 'stop_signal: INT' 'metrics: json' 'checkpoints: save?'
 expect 0 launch --detach "$work/signalled.yaml"
-for ((i = 0; i < 100; i++)); do "$dtrun" status last | grep -q 'step 1' && break; sleep 0.1; done
+has_step() { "$dtrun" status last | grep -q 'step 1'; }
+within 60 has_step
 expect 0 stop last
 lacks "did not exit cleanly"
 expect 0 status --json last

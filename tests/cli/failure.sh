@@ -6,7 +6,7 @@ make_tiny
 "$dtrun" launch --wait "$work/tiny.yaml" --set schedule.steps=1000000000 \
     --set failure.max_restarts=0 >"$work/followed" 2>&1 &
 follower=$!
-within 20 step_reached last 5
+within 60 step_reached last 5
 expect 0 status last --json
 run=$(field "o['run']")
 kill -KILL "$(field "o['nodes'][0]['ranks'][1]['pid']")"
@@ -51,8 +51,10 @@ known() {
         "o['nodes'][0]['state'] == 'released'"
 }
 doubt
-DTRUN_RUN_ID=$run DTRUN_ATTEMPT=1 DTRUN_NODE_DIR=$work/state/dtrun/runs/$run/attempt-1/node-0 sleep 100 &
+DTRUN_RUN_ID=$run DTRUN_ATTEMPT=1 DTRUN_NODE_DIR=$work/state/dtrun/runs/$run/attempt-1/node-0 sleep 1000 &
 stray=$!
+is_stray() { grep -qzxF "DTRUN_RUN_ID=$run" "/proc/$stray/environ"; }
+within 60 is_stray # as soon as it is sleep, and no longer this shell
 expect 0 doctor
 expect 0 status "$run" --json
 json "o['exit_code'] == 5"

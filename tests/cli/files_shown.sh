@@ -57,7 +57,7 @@ url, token = served["url"].rstrip("/"), served["link"].rpartition("=")[2]
 def get(path, token=token):
     request = urllib.request.Request(url + path, headers={"Authorization": "Bearer " + token})
     try:
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=100) as answer:
             return answer.status, answer.headers, answer.read()
     except urllib.error.HTTPError as error:
         return error.code, error.headers, error.read()

@@ -12,7 +12,7 @@ launch_and_interrupt() { # name, extra arguments
         >"$work/out" 2>"$work/err" </dev/null &
     local pid=$!
     set +m
-    within 20 step_reached "$name" 5
+    within 60 step_reached "$name" 5
     subject="Ctrl-C in dtrun launch $*"
     kill -INT -- "-$pid"
     wait "$pid"
@@ -24,22 +24,22 @@ says "detached" "dtrun status --watch" "dtrun logs -f" "dtrun stop"
 expect 0 status followed --json
 json "o['state'] == 'running'"
 step=$(field "o['step']")
-within 10 step_reached followed $((step + 5))
+within 60 step_reached followed $((step + 5))
 
 # Another process can follow the run, and detach again.
 set -m
 "$dtrun" status --watch followed >"$work/out" 2>"$work/err" </dev/null &
 pid=$!
 set +m
-within 10 grep -q "loss" "$work/err"
+within 60 grep -q "loss" "$work/err"
 kill -INT "$pid"
 wait "$pid"
 [ $? -eq 130 ] || fail "leaving status --watch did not give 130"
 set -m
-"$dtrun" logs -f followed >"$work/out" 2>"$work/err" </dev/null &
+"$dtrun" logs -f followed >"$work/lines" 2>"$work/err" </dev/null &
 pid=$!
 set +m
-sleep 0.5
+within 60 test -s "$work/lines"
 kill -INT "$pid"
 wait "$pid"
 [ $? -eq 130 ] || fail "leaving logs -f did not give 130"

@@ -114,6 +114,18 @@ within() {
     return 1
 }
 
+# halted_until COMMAND...: halts the ranks of the run that starts next until the command succeeds. Without this, a fast
+# machine could end the run before, and a busy one could look at it after its end.
+halted_until() {
+    local pids
+    engines() { pgrep -f "dtrun-engine train --plan $work/.*/runs/[^/]*/attempt-1/"; }
+    within 60 engines >/dev/null || return
+    pids=$(engines)
+    kill -STOP $pids
+    within 60 "$@"
+    kill -CONT $pids
+}
+
 state_is() { # run state
     [ "$("$dtrun" status "$1" --json 2>/dev/null |
         python3 -c 'import json, sys; print(json.load(sys.stdin).get("state"))')" = "$2" ]

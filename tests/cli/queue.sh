@@ -80,6 +80,7 @@ expect 0 queue guarantee 1d
 blocker=$(queue blocker $endless)
 within 60 state_is "$blocker" running
 d=$(queue d) e=$(queue e)
+lists "'blocker' in r['d']['reason'] and r['e']['position'] == 2"
 
 # --- top and the page say why they wait
 expect 0 top
@@ -114,7 +115,7 @@ within 60 state_is "$e" finished
 expect 0 show "$e" --json
 json "o['attempt'] == 1" "o['loss'] == $alone"
 no_arbiter() { [ -z "$(arbiter_of)" ]; }
-within 30 no_arbiter
+within 60 no_arbiter
 
 # CSV has the keys of --json, also of an empty queue
 expect 0 queue --csv

@@ -53,7 +53,7 @@ processes: gpu
 metrics: json
 checkpoints: {path: "out/ckpt-{step}", settle: 0.1}
 resume: --resume {checkpoint}
-grace_seconds: 0.5
+grace_seconds: 20
 collect: [out/]
 YAML
 verdicts() { # check=verdict...
@@ -95,7 +95,7 @@ start metric --set args.broken=metric --set args.steps=20 --set failure.max_rest
 start save --set args.broken=save --set args.steps=20 &
 start resume --set args.broken=resume &
 start again --set args.broken=again &
-start stop --set args.broken=stop &
+start stop --set args.broken=stop --set grace_seconds=0.5 &
 wait
 failed begin starts=failed measures=skipped stops=skipped
 says "ValueError: as asked"

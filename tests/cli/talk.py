@@ -68,6 +68,6 @@ assert "no such operation" in ask(*["size"] * 5)
 assert ask("size", folder / "none") == [b"-1"]
 
 talk.stdin.close()
-assert talk.wait(10) == 0
+assert talk.wait(100) == 0
 assert subprocess.run(["flock", "-n", "-x", made, "true"]).returncode == 0
 shutil.rmtree(folder)

@@ -109,12 +109,15 @@ says "has completed all its 60 steps" "--set schedule.steps=120"
 expect 0 resume "$run" --set schedule.steps=80 --wait --json
 json "o['steps'] == 80" "o['attempt'] == 2" "o['state'] == 'finished'"
 
-# Followed without a terminal: plain lines, then a summary on stdout. The run lasts some seconds, because a busy machine
-# may look late, and of an ended run only the end is shown.
-expect 0 launch "$work/tiny.yaml" --set schedule.steps=500
-grep -q 'finished at step 500' "$work/out" || fail "no summary on stdout"
+# Followed without a terminal: plain lines, then a summary on stdout.
+state_told() { grep -qE " (preparing|starting|running)$" "$work/err"; }
+: >"$work/err"
+halted_until state_told &
+expect 0 launch "$work/tiny.yaml"
+wait
+grep -q 'finished at step 60' "$work/out" || fail "no summary on stdout"
 says "validation loss" "checkpoint saved" "Next:"
-grep -qE " (preparing|starting|running)$" "$work/err" || fail "states are not told on stderr"
+state_told || fail "states are not told on stderr"
 grep -q " finished$" "$work/err" || fail "the end is not told on stderr"
 ! grep -q $'\x1b' "$work/out" "$work/err" || fail "escape sequences without a terminal"
 

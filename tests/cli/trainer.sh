@@ -1,6 +1,9 @@
 #!/bin/sh
 # A trainer for tests of `command:`: it uses the environment of torchrun, and misbehaves on request.
 say() { printf '{"step": %d, "loss": %s}\n' "$1" "$2"; }
+await_save() { # expression: until dtrun has reported a checkpoint of such a step, however busy the machine is
+    until grep '"event":"checkpoint"' "$DTRUN_NODE_DIR/journal.jsonl" | grep -qE "\"step\":($1)[,}]"; do sleep 0.05; done
+}
 case ${1:-} in
 good)
     echo "rank=$RANK/$WORLD_SIZE local=$LOCAL_RANK/$LOCAL_WORLD_SIZE node=$NODE_RANK group=$GROUP_RANK" \
@@ -71,7 +74,7 @@ lines)
     for step in 1 2 3; do echo "[12:00] step $step of 3, loss 0.$step (lr 1e-0$step)"; done
     echo "step x loss y"
     ;;
-saves) # N steps of 0.05 s: saves every fifth one, ends with code 7 at step DIE, resumes as its arguments say
+saves) # N steps: saves every fifth one, ends with code 7 at step DIE in the middle of a save, resumes as its arguments say
     last=0
     [ "${4:-}" = --from ] && last=$(cat "$5/step")
     echo "from=${DTRUN_RESUME_FROM:-none} last=$last"
@@ -79,15 +82,14 @@ saves) # N steps of 0.05 s: saves every fifth one, ends with code 7 at step DIE,
     while [ "$last" -lt "$2" ]; do
         last=$((last + 1))
         say $last 0.5
-        sleep 0.05
         if [ $((last % 5)) = 0 ]; then
             mkdir ckpt/tmp
             echo $last >ckpt/tmp/step
             head -c 1000 /dev/zero >ckpt/tmp/weights
             mv ckpt/tmp "ckpt/checkpoint-$last"
         fi
-        [ "$last" = "$3" ] && [ "$DTRUN_ATTEMPT" = 1 ] && mkdir ckpt/checkpoint-99 && echo 99 >ckpt/checkpoint-99/step &&
-            exit 7
+        [ "$last" = "$3" ] && [ "$DTRUN_ATTEMPT" = 1 ] && await_save $((last / 5 * 5)) && mkdir ckpt/checkpoint-99 &&
+            echo 99 >ckpt/checkpoint-99/step && exit 7
     done
     exit 0
     ;;
@@ -99,7 +101,7 @@ last) # overwrites one file, and one in a folder, whose names contain no step
         echo $step >held/step
         sleep 0.15
     done
-    [ "$DTRUN_ATTEMPT" = 1 ] && exit 7
+    [ "$DTRUN_ATTEMPT" = 1 ] && await_save '[456]' && exit 7
     exit 0
     ;;
 signalled)

@@ -3,23 +3,12 @@
 . "$(dirname "$0")/lib.sh"
 make_tiny
 
-pause() { # the run that starts next, halted for a while: on a fast machine it would end before it is drawn twice
-    local pid
-    for _ in $(seq 500); do
-        if pid=$(pgrep -f "dtrun-engine train --plan $work/.*/runs/[^/]*/attempt-1/"); then
-            kill -STOP $pid
-            sleep 1
-            kill -CONT $pid
-            return
-        fi
-        sleep 0.02
-    done
-}
+is_drawn() { [ "$(grep -aoE $'\x1b\\[[0-9]+A' "$work/screen" | wc -l)" -ge 3 ]; }
 
 follow() { # columns, environment...
     local columns=$1
     shift
-    pause &
+    [ "$1" = TERM=dumb ] || halted_until is_drawn &
     subject="the live view in $columns columns, $*"
     env "$@" python3 - "$columns" "$dtrun" launch "$work/tiny.yaml" \
         --set schedule.steps=1200 --set evaluate.every=300 --set checkpoint.every=600 >"$work/screen" <<'PY'
@@ -27,8 +16,8 @@ import fcntl, os, pty, struct, sys, termios
 columns, command = int(sys.argv[1]), sys.argv[2:]
 pid, terminal = pty.fork()
 if pid == 0:
+    fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     os.execv(command[0], command)
-fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
 while True:
     try:
         data = os.read(terminal, 65536)
@@ -40,6 +29,7 @@ while True:
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 PY
     [ $? -eq 0 ] || fail "the launch did not end well"
+    wait
     cp "$work/screen" "$work/out"
     : >"$work/err"
 }

@@ -90,7 +90,7 @@ code=0
 [ $code -eq 2 ] || complain "--yes without --record"
 
 # An interrupt ends the script, and leaves nothing.
-"$dtrun" import --record --yes -- bash -c 'torchrun t.py; trap "" TERM; touch begun; sleep 61.25' >"$work/out" 2>"$work/err" </dev/null &
+"$dtrun" import --record --yes -- bash -c 'torchrun t.py; trap "" TERM; touch begun; sleep 6100.'$$ >"$work/out" 2>"$work/err" </dev/null &
 pid=$!
 until [ -e begun ]; do sleep 0.05; done
 kill -TERM $pid
@@ -98,7 +98,8 @@ code=0
 wait $pid || code=$?
 [ $code -eq 2 ] || complain "after an interrupt: $code"
 says "interrupted"
-pgrep -f "sleep 61.25" >/dev/null && complain "the script still runs"
+for _ in $(seq 600); do pgrep -f "sleep 6100.$$" >/dev/null || break; sleep 0.1; done
+pgrep -f "sleep 6100.$$" >/dev/null && complain "the script still runs"
 [ -z "$(ls "$work/tmp")" ] || complain "an interrupt left $(ls "$work/tmp")"
 [ $failed -eq 0 ] && echo good
 exit $failed

@@ -6,14 +6,16 @@
 steps=300
 [ $# -gt 0 ] || set -- one
 for run; do
-    FAKE_STEPS=$steps FAKE_STEP_MS=12 "$driver" launch $run 2
+    FAKE_UNTIL=$XDG_STATE_HOME/$run FAKE_STEPS=$steps FAKE_STEP_MS=12 "$driver" launch $run 2
     kills=0
     while ! has_ended $run; do
         sleep "0.$(printf %03d $((RANDOM % 400)))"
         for pid in $(processes "supervise $run"); do
             kill -9 "$pid" 2>/dev/null && kills=$((kills + 1))
         done
+        [ $kills -lt 5 ] || touch "$XDG_STATE_HOME/$run" # the ranks make their last step
         "$driver" ensure $run
+        [ $kills -lt 40 ] || break # a busy machine would never finish
     done
     end_is $run finished 0
     is points "$(get $run points)" $steps

@@ -22,11 +22,9 @@ pids_of() { # words of a command line: the processes of this test with them, her
         { tr '\0' '\n' <"/proc/$p/environ" 2>/dev/null | grep -qF "$net" || grep -qxF "$p" <<<"$there"; } && echo "$p"
     done
 }
-left() { # pid: whether it ends within 10 s
-    local i
-    for i in $(seq 100); do kill -0 "$1" 2>/dev/null || return 0; sleep 0.1; done
-    return 1
-}
+has_left() { ! kill -0 "$1" 2>/dev/null; }
+is_dtrun() { [ "$(readlink "/proc/$1/exe")" = "$(realpath "$dtrun")" ]; }
+hears_term() { is_dtrun "$1" && for mask in $(masks "$1"); do [ $((0x$mask & 0x4000)) -eq 0 ] || return 1; done; }
 
 # A command on a node keeps its exit code, and a command without output gets a reason.
 got=0
@@ -41,17 +39,12 @@ flock 9
 $odd "$dtrun" launch "$net/launch/r.yaml" --set name=odd --set schedule.steps=1000000000 \
     --set checkpoint.every=0 --detach >"$net/out" 2>&1 ||
     fail "launch under a parent that ignores SIGCHLD: $(cat "$net/out")"
-step=0
-for _ in $(seq 300); do
-    step=$("$dtrun" status odd --json | python3 -c 'import json, sys; print(json.load(sys.stdin).get("step") or 0)')
-    [ "$step" -lt 3 ] || break
-    sleep 0.1
-done
-[ "$step" -ge 3 ] || fail "the run has come to step $step only"
+reached() { [ "$(value odd "o.get('step') or 0")" -ge "$1" ]; }
+await 60 reached 3
 exec 7>&- 9>&-
 flock -n "$net/lock" true || fail "the run holds a lock of who launched it"
 has_ended() { [ -e "$net/ended" ]; }
-await 5 has_ended
+await 20 has_ended
 there=('dtrun-engine train' dtrun-agent)
 [ "$net_kind" = namespace ] || there=() # the processes of a host on 127.0.0.1 are not known
 for name in 'ssh -F' dtrun-reach 'dtrun supervise' "${there[@]}"; do
@@ -59,7 +52,11 @@ for name in 'ssh -F' dtrun-reach 'dtrun supervise' "${there[@]}"; do
     signals='0 0 '
     [ "$name" != 'dtrun-engine train' ] || signals='4000 0 ' # a rank blocks SIGTERM and checks whether it is pending
     for pid in $(pids_of "$name"); do
-        seen=$(masks "$pid")
+        for _ in $(seq 200); do # a process that has not yet executed its program still blocks signals
+            seen=$(masks "$pid")
+            [ -z "$seen" ] || [ "$seen" = "$signals" ] && break
+            sleep 0.05
+        done
         [ -n "$seen" ] || continue # the process has ended meanwhile
         found=1
         is "blocked and ignored signals of '$name' ($pid)" "$seen" "$signals"
@@ -70,18 +67,18 @@ done
 # kill ends dtrun although it was started with SIGTERM blocked and ignored.
 $odd "$dtrun" wait odd >"$net/out" 2>&1 &
 pid=$!
-sleep 1
+await 20 hears_term $pid
 kill -TERM $pid
-left $pid || fail "SIGTERM does not end 'dtrun wait'"
+await 20 has_left $pid
 # nohup: the end of the session ends no process.
 nohup "$dtrun" wait odd >"$net/out" 2>&1 &
 pid=$!
-sleep 1
+await 20 is_dtrun $pid
 kill -HUP $pid
-sleep 1
+sleep 1 # what SIGHUP ends is gone by then
 kill -0 $pid 2>/dev/null || fail "SIGHUP ended 'nohup dtrun wait': $(cat "$net/out")"
 "$dtrun" stop --now odd >"$net/out" 2>&1 || fail "stop: $(cat "$net/out")"
-left $pid || fail "'dtrun wait' does not end with its run"
+await 20 has_left $pid # with its run
 
 # Without standard streams, messages are not written into the history.
 "$dtrun" launch "$net/launch/r.yaml" --set name=mute --wait <&- >&- 2>&-
