@@ -135,6 +135,19 @@ out:
     return st;
 }
 
+/* Multiplies DT_CPU_FEW_ROWS rows at most. */
+static dt_status multiply_few(dt_device *device, const dt_cpu_product *product, void *y,
+                              const void *x, const void *w, const void *bias, dt_error *err)
+{
+    if (has_amx(product))
+        return few_with_amx(device, product, y, x, w, bias, err);
+#if defined(__AVX512BF16__)
+    if (product->type == DT_BF16)
+        return dt_cpu_product_few(device, product, y, x, w, bias, err);
+#endif
+    return DT_CPU_NAME(matmul_few)(device, product, y, x, w, bias, err);
+}
+
 dt_status DT_CPU_NAME(matmul_forward)(dt_device *device, dt_tensor *y, const dt_tensor *x,
                                       const dt_tensor *w, const dt_tensor *bias, dt_error *err)
 {
@@ -151,9 +164,7 @@ dt_status DT_CPU_NAME(matmul_forward)(dt_device *device, dt_tensor *y, const dt_
               dt_tensor_cols(y) == product.n);
     DT_TRY(dt_row_check(x, "matmul", err));
     DT_TRY(dt_row_check(y, "matmul", err));
-    DT_TRY((product.m > DT_CPU_FEW_ROWS ? multiply
-            : has_amx(&product)         ? few_with_amx
-                                        : DT_CPU_NAME(matmul_few))(
+    DT_TRY((product.m > DT_CPU_FEW_ROWS ? multiply : multiply_few)(
         device, &product, y->data, x->data, w->data, product.bias ? bias->data : NULL, err));
 out:
     return st;

@@ -87,6 +87,20 @@ dt_status dt_cpu_product_vectors(dt_device *device, const dt_cpu_product *produc
                                  const void *a, const void *b, const void *bias, float *row_sums,
                                  dt_error *err);
 
+/* product_few: y = x w^T + bias for few rows of x, bf16 numbers with AVX512_BF16, as in generation token by token.
+ *
+ * Types      x, w and bias: BF16; y: F32 or BF16; sums are fp32
+ * Method     w is read once, as it is stored, and multiplied with all rows of x; both are read along k, and the lanes of
+ *            sums are added at the end
+ * Order      depends on k alone: a row of y has the same bits for any thread count, and for any other rows
+ * Precision  as above
+ * Why        products in fp32 (matmul_few.c) have to widen both, and take twice as many instructions for a product
+ */
+
+/* Needs AVX512_BF16, as above; b_transposed, without `accumulate`. Errors: DT_ERR_NOMEM */
+dt_status dt_cpu_product_few(dt_device *device, const dt_cpu_product *product, void *y,
+                             const void *x, const void *w, const void *bias, dt_error *err);
+
 /* product_amx: computes a product of bf16 numbers with AMX, the matrix unit of Intel's server processors.
  *
  * Formula    c(m,n) = a(m,k) b(k,n) [+ bias(n)] [+ c], as above
