@@ -2,6 +2,7 @@
 
     queue_preempts.py DTRUN FOLDER PREEMPTIONS SEED
 """
+import contextlib
 import glob
 import hashlib
 import json
@@ -71,7 +72,8 @@ def kill_some(runs):
     else:
         return
     for process in targets:
-        os.kill(process, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
+            os.kill(process, signal.SIGKILL)
     call("queue", "--json")  # any command starts what is missing
 
 
