@@ -236,19 +236,25 @@ dt_status dt_from_checkpoint_talk(const dt_run *run, const char *checkpoint, con
     struct sigaction before;
     dt_child child = {0};
     dt_status st = DT_OK;
+    sigset_t mask, interrupt;
     arguments argv;
     int code = 0;
 
     DT_TRY(list_arguments(&argv, run, checkpoint, call, err));
     spec.argv = argv.items;
     set_threads_up();
-    DT_TRY(dt_child_start(&child, &spec, err));
-    /* Ctrl-C is for the engine, which shares the terminal: it ends an answer, not the conversation. */
+    /* Ctrl-C is for the engine, which shares the terminal: it ends an answer, not the conversation. It may come as soon
+     * as the engine has started, which must not start with the signal ignored: this process blocks it until then. */
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    sigprocmask(SIG_BLOCK, &interrupt, &mask);
+    st = dt_child_start(&child, &spec, err);
     sigaction(SIGINT, &(struct sigaction){.sa_handler = SIG_IGN}, &before);
-    while (!dt_child_wait(&child, &code, 1.0))
+    sigprocmask(SIG_SETMASK, &mask, NULL);
+    while (st == DT_OK && !dt_child_wait(&child, &code, 1.0))
         ;
     sigaction(SIGINT, &before, NULL);
-    if (code != 0)
+    if (st == DT_OK && code != 0)
         st = DT_FAIL(err, code == 2 ? DT_ERR_USAGE : DT_ERR_IO,
                      "the engine ended with exit code %d", code);
 out:

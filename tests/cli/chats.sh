@@ -173,7 +173,10 @@ def until(text):
     global seen
     end = time.time() + 60
     while text not in seen and select.select([fd], [], [], max(0, end - time.time()))[0]:
-        seen += os.read(fd, 65536)
+        try:
+            seen += os.read(fd, 65536)
+        except OSError: # it has ended
+            break
     assert text in seen, seen
     seen = seen.split(text, 1)[1]
 until(b"> ")
