@@ -115,6 +115,47 @@ static void test_an_archived_run_is_found_only_if_it_is_asked_for(void **state)
     assert_search(t, (dt_run_search){.archived = true, .tag = "keep"}, NULL, "cccc aaaa");
 }
 
+/* "aaaa" has ended twice, "bbbb" once and runs again, "cccc" is archived and waits: whatever is asked for, a page of one
+ * run says how many there are on all pages. */
+static void test_a_page_says_how_many_runs_there_are(void **state)
+{
+    static const int states[] = {
+        -1, DT_RUN_SEARCH_ACTIVE, DT_RUN_QUEUED, DT_RUN_FAILED, DT_RUN_STOPPED, DT_RUN_RUNNING};
+    static const char *const words[] = {NULL, "KEEP", "b"}, *const groups[] = {NULL, "g"};
+    int64_t attempt, active = 0, all, count, total;
+    test_store *t = *state;
+    const char **ids;
+
+    fill(t);
+    for (const char *const *id = (const char *const[]){"aaaa", "bbbb", NULL}; *id != NULL; id++) {
+        assert_good(t, dt_store_run_set_state(t->store, *id, DT_RUN_FAILED, 1, "", 50, &t->err));
+        assert_good(t, dt_store_attempt_add(t->store, *id, 0, 9, "{}", "h", 60, &attempt, &t->err));
+    }
+    assert_good(t, dt_store_run_set_state(t->store, "aaaa", DT_RUN_STOPPED, 0, "", 70, &t->err));
+    assert_good(t, dt_store_run_set_state(t->store, "bbbb", DT_RUN_RUNNING, 0, "", 70, &t->err));
+    assert_good(
+        t, dt_store_run_label(t->store, "cccc", &(dt_labels){.tags = "archived keep"}, &t->err));
+    for (int i = 0; i < 6 * 3 * 2 * 2; i++) {
+        dt_run_search search = {.state = states[i % 6],
+                                .words = words[i / 6 % 3],
+                                .group = groups[i / 18 % 2],
+                                .archived = i / 36 % 2 != 0};
+
+        assert_good(t,
+                    dt_store_run_search(t->store, &ids, &all, &total, &search, &t->arena, &t->err));
+        assert_int_equal(total, all);
+        search.limit = 1;
+        assert_good(
+            t, dt_store_run_search(t->store, &ids, &count, &total, &search, &t->arena, &t->err));
+        assert_int_equal(total, all);
+        if (i == 1 + 36)
+            active = all;
+    }
+    assert_int_equal(active, 2);
+    assert_good(t, dt_store_run_count_active(t->store, &count, &t->err));
+    assert_int_equal(count, active);
+}
+
 static void test_a_key_that_no_run_has_is_refused(void **state)
 {
     dt_run_search search = {.state = -1, .sort = "optimizer.lrr"};
@@ -137,6 +178,7 @@ int main(void)
         WITH_STORE(test_an_order_by_a_value_has_unknown_values_last),
         WITH_STORE(test_a_tag_is_a_whole_word_and_a_group_its_whole_name),
         WITH_STORE(test_an_archived_run_is_found_only_if_it_is_asked_for),
+        WITH_STORE(test_a_page_says_how_many_runs_there_are),
         WITH_STORE(test_a_key_that_no_run_has_is_refused),
     };
 
